@@ -5,19 +5,19 @@
 
 namespace petlab::base {
 
-/// Which build this is, as it was when it was compiled.
+/// Describes this build, as of its compilation.
 struct BuildInfo {
-  std::string commit;         ///< as `git describe` names it; "unknown" outside a checkout
-  std::optional<bool> clean;  ///< no file that git knows differed from it; absent: not known
+  std::string commit;         ///< as named by `git describe`; "unknown" outside a checkout
+  std::optional<bool> clean;  ///< no tracked file had changes; absent if unknown
   std::string compiler;       ///< "GNU 12.2.0"
   std::string flags;          ///< the build type and its flags: "Release -O3 -DNDEBUG"
 };
 
-/// A library of its own (build_info), which only what tells it links: it is compiled anew after
-/// each commit.
+/// In the separate library build_info, which is recompiled after each commit. Link it only where it
+/// is shown.
 const BuildInfo& build_info();
 
-/// "2d8f6bf1a2b3", "2d8f6bf1a2b3+changes" where something differed, or "unknown".
+/// "2d8f6bf1a2b3", with "+changes" if files had changes, or "unknown".
 std::string commit_text(const BuildInfo& build);
 
 }  // namespace petlab::base

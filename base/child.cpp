@@ -27,12 +27,13 @@ namespace {
 
 namespace asio = boost::asio;
 
-// For what an ended child printed last to be read, where others hold its outputs open.
+// Time to read the last output of an ended child while other processes hold its pipes open.
 constexpr auto kReadOn = std::chrono::seconds(1);
-// A process that SIGKILL ends is gone by then.
+// Enough for a process to end after SIGKILL.
 constexpr auto kGoneWithin = std::chrono::milliseconds(100);
 
-// Not a pipe: writing to one whose reader has ended is a signal, and it fills up.
+// A file rather than a pipe: writing to a pipe raises a signal once its reader has ended, and
+// blocks when it is full.
 FileDescriptor input_of(const std::string& text, std::string& problem) {
   FileDescriptor file(text.empty() ? ::open("/dev/null", O_RDONLY | O_CLOEXEC)
                                    : ::memfd_create("petlab-input", MFD_CLOEXEC));
@@ -56,13 +57,13 @@ std::string time_text(std::chrono::milliseconds time) {
                                   : fmt::format("{} ms", time.count());
 }
 
-std::vector<std::string> own_environment() {
+std::vector<std::string> current_environment() {
   std::vector<std::string> entries;
   for (char** entry = ::environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
   return entries;
 }
 
-// Makes a pipe, whose reading end is `reading`; empty, with errno, if none can be made.
+// Creates a pipe whose reading end is `reading`. Empty, with errno, on failure.
 FileDescriptor writing_end(asio::readable_pipe& reading) {
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) return {};
@@ -70,10 +71,10 @@ FileDescriptor writing_end(asio::readable_pipe& reading) {
   return FileDescriptor(ends[1]);
 }
 
-// Ends a child that nobody has waited for, with its group: its number is its own until then.
+// Kills a child and its group. The child must not be reaped yet, so that its pid is still its own.
 void kill_all(pid_t pid) {
   ::kill(-pid, SIGKILL);
-  ::kill(pid, SIGKILL);  // it may have left its group
+  ::kill(pid, SIGKILL);  // in case it has left its group
   reap_within(pid, kGoneWithin);
 }
 
@@ -90,7 +91,7 @@ class Children::Child : public std::enable_shared_from_this<Children::Child> {
         timer_(loop),
         end_(loop) {}
 
-  // `over` takes it out of the list.
+  // `over` removes this child from the list.
   void start(std::function<void()> over) {
     over_ = std::move(over);
     const std::string problem = launch();
@@ -116,13 +117,13 @@ class Children::Child : public std::enable_shared_from_this<Children::Child> {
 
  private:
   struct Stream {
-    Stream(asio::io_context& loop, std::string& its_text) : pipe(loop), text(its_text) {}
+    Stream(asio::io_context& loop, std::string& captured) : pipe(loop), text(captured) {}
     asio::readable_pipe pipe;
     std::string& text;
     std::array<char, 65536> part;
   };
 
-  // Why it could not be; empty: it was.
+  // Returns an error text, or an empty string on success.
   std::string launch() {
     std::string problem;
     const FileDescriptor input = input_of(command_.input, problem);
@@ -130,7 +131,7 @@ class Children::Child : public std::enable_shared_from_this<Children::Child> {
     ProcessStart start;
     start.program = command_.program;
     start.arguments = command_.arguments;
-    start.environment = command_.environment ? *command_.environment : own_environment();
+    start.environment = command_.environment ? *command_.environment : current_environment();
     start.dies_with_parent = true;
     const FileDescriptor output = writing_end(output_.pipe);
     const FileDescriptor errors = output ? writing_end(errors_.pipe) : FileDescriptor();
@@ -171,11 +172,12 @@ class Children::Child : public std::enable_shared_from_this<Children::Child> {
 
   void ended() {
     alive_ = false;
-    // What it left in its group, whose number is nobody else's while the child is not waited for.
+    // Kills the processes left in its group. The group's number cannot be reused before the child
+    // is reaped.
     ::kill(-pid_, SIGKILL);
     int status = 0;
     const pid_t reaped = ::waitpid(pid_, &status, WNOHANG);
-    if (reaped == 0) reap_within(pid_, {});  // a tracer has it
+    if (reaped == 0) reap_within(pid_, {});  // a debugger traces it
     if (reaped != pid_) {
       answer_.ending = ChildAnswer::Ending::unknown;
       answer_.problem = fmt::format("ended in an unknown way: {}",
@@ -199,7 +201,7 @@ class Children::Child : public std::enable_shared_from_this<Children::Child> {
     if (--open_ == 0) finish();
   }
 
-  // It is over a limit.
+  // Kills the child for exceeding a limit.
   void stop(ChildAnswer::Ending why, std::string problem) {
     answer_.ending = why;
     answer_.exit_code = -1;
@@ -208,18 +210,18 @@ class Children::Child : public std::enable_shared_from_this<Children::Child> {
     finish();
   }
 
-  // Instead of what was to be called before.
+  // Replaces the previously scheduled call.
   void call_after(std::chrono::milliseconds time, void (*call)(Child&)) {
     timer_.expires_after(time);
     timer_.async_wait([weak = weak_from_this(), call,
                        turn = ++turn_](const boost::system::error_code& cancelled) {
       const auto self = weak.lock();
-      // One that was due already is not cancelled by a later call.
+      // A timer that had already expired is not cancelled by a later call.
       if (self && !cancelled && turn == self->turn_) call(*self);
     });
   }
 
-  // The last call: nothing of it may be used afterwards.
+  // Must be the last call: it destroys this object.
   void finish() {
     if (!over_) return;
     timer_.cancel();
@@ -238,11 +240,11 @@ class Children::Child : public std::enable_shared_from_this<Children::Child> {
   Stream output_;
   Stream errors_;
   asio::steady_timer timer_;
-  std::uint64_t turn_ = 0;  // calls of call_after
+  std::uint64_t turn_ = 0;  // number of calls of call_after
   ProcessEnd end_;
   pid_t pid_ = -1;
-  int open_ = 0;        // of both outputs and the process
-  bool alive_ = false;  // started, and not waited for
+  int open_ = 0;        // open outputs, plus 1 until the process ends
+  bool alive_ = false;  // started and not reaped
 };
 
 Children::Children(asio::io_context& loop) : loop_(loop) {}
@@ -258,7 +260,7 @@ ChildAnswer run_child(ChildCommand command) {
   asio::io_context loop;
   Children children(loop);
   ChildAnswer answer;
-  children.run(std::move(command), [&](ChildAnswer its) { answer = std::move(its); });
+  children.run(std::move(command), [&](ChildAnswer result) { answer = std::move(result); });
   loop.run();
   return answer;
 }

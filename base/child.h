@@ -15,56 +15,56 @@ class io_context;
 
 namespace petlab::base {
 
-/// A program that is asked something: what it is started with, and what its answer may take.
+/// A program to run, its input, and its limits.
 struct ChildCommand {
-  std::string program;                 // its file
-  std::vector<std::string> arguments;  // behind the program's name
+  std::string program;                 // path of the program
+  std::vector<std::string> arguments;  // after the program's name
   std::chrono::milliseconds time_limit = std::chrono::minutes(1);
-  std::size_t output_limit = std::size_t{1} << 20;  // bytes, of its output and of its errors each
-  std::string input;                                // all that there is on its standard input
-  /// "NAME=VALUE"; std::nullopt: what this process has.
+  std::size_t output_limit = std::size_t{1} << 20;  // bytes, for each of output and errors
+  std::string input;                                // the whole standard input
+  /// "NAME=VALUE"; std::nullopt: the environment of this process.
   std::optional<std::vector<std::string>> environment;
 };
 
-/// What a child printed, and how it ended.
+/// The output of a child, and how it ended.
 struct ChildAnswer {
   enum class Ending {
     exited,
-    signalled,    ///< a signal that is not ours ended it
+    signalled,    ///< killed by a signal of another process
     timed_out,    ///< killed at its time limit
-    too_much,     ///< killed when it printed more than its limit
-    not_started,  ///< the program is not there, cannot be executed, or no process can be made
-    unknown,      ///< it ended unseen: this process was started with SIGCHLD ignored
+    too_much,     ///< killed when it exceeded its output limit
+    not_started,  ///< the program is missing or not executable, or no process can be created
+    unknown,      ///< its end was not observed: this process was started with SIGCHLD ignored
   };
   Ending ending = Ending::not_started;
-  int exit_code = -1;  // -1: all but `exited`
-  /// What is wrong, to stand behind the program's name: "ended with exit code 3", "was ended by
-  /// signal 11 (Segmentation fault)", "gave no answer within 60 s", "printed more than 1048576
-  /// bytes", "cannot be started: No such file or directory". Empty: it ended with exit code 0.
+  int exit_code = -1;  // -1 unless `exited`
+  /// What went wrong, to be appended to the program's name: "ended with exit code 3", "was killed
+  /// by signal 11 (Segmentation fault)", "did not finish within 60 s", "printed more than 1048576
+  /// bytes", "cannot be started: No such file or directory". Empty if it ended with exit code 0.
   std::string problem;
-  std::string output;  // no longer than the limit, as are its errors
+  std::string output;  // at most the output limit; likewise for errors
   std::string errors;
 
   bool timed_out() const { return ending == Ending::timed_out; }
 };
 
-/// Runs programs beside a loop, several at once, and gives their answers. Each child
-/// - has a group of its own, so that it does not get the terminal's Ctrl-C, and what it leaves in
-///   that group is killed when it ends or is over its limits;
-/// - has a standard input that ends behind `input`, both outputs captured, no other open file of
-///   this process, no blocked signal, and SIGPIPE as programs expect it;
+/// Runs programs in parallel from an event loop and captures their output. Each child
+/// - is in a separate process group, so that it does not receive the terminal's Ctrl-C. Processes
+///   left in that group are killed when the child ends or exceeds a limit;
+/// - gets `input` as its standard input, with both outputs captured, no other open file of this
+///   process, no blocked signal, and the default action for SIGPIPE;
 /// - is killed when the thread that started it ends.
-/// What a child started outside of its group and left with its outputs open is not waited for, and
-/// neither is a child that SIGKILL does not end, as one that a driver holds: it is reaped later.
+/// Neither waits for processes outside of the group that keep the outputs open, nor for a child
+/// that survives SIGKILL, for example in a device driver. Such a child is reaped later.
 class Children {
  public:
   explicit Children(boost::asio::io_context& loop);
-  /// Kills what still runs; its `done` is not called.
+  /// Kills all running children without calling their `done`.
   ~Children();
   Children(const Children&) = delete;
   Children& operator=(const Children&) = delete;
 
-  /// `done` is called from the loop, once, never from inside.
+  /// Calls `done` once from the loop, never from inside run().
   void run(ChildCommand command, std::function<void(ChildAnswer)> done);
 
  private:
@@ -73,7 +73,7 @@ class Children {
   std::list<std::shared_ptr<Child>> running_;
 };
 
-/// Runs one and waits for its answer.
+/// Runs a program and waits for its answer.
 ChildAnswer run_child(ChildCommand command);
 
 }  // namespace petlab::base

@@ -14,14 +14,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Version 1 says "no limit" by the largest number of whole pages.
+// Version 1 reports "no limit" as the largest number of whole pages.
 constexpr std::uint64_t kNoMemoryLimit = std::uint64_t{1} << 62;
 
-// A hierarchy of groups where it is mounted.
+// A mounted hierarchy of control groups.
 struct GroupMount {
   bool is_version_2 = false;
-  std::vector<std::string> controllers;  // of version 1
-  fs::path root;                         // the group that the mount point shows
+  std::vector<std::string> controllers;  // version 1 only
+  fs::path root;                         // the group shown at the mount point
   fs::path point;
 };
 
@@ -36,7 +36,7 @@ bool contains(const std::vector<std::string>& list, std::string_view word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
 
-// mountinfo writes a space as \040.
+// mountinfo escapes a space as \040.
 std::string without_escapes(const std::string& text) {
   std::string plain;
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -52,7 +52,8 @@ std::string without_escapes(const std::string& text) {
   return plain;
 }
 
-// Lines such as "33 31 0:30 /docker/ab /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct".
+// Parses lines such as "33 31 0:30 /docker/ab /sys/fs/cgroup/cpu rw - cgroup cgroup
+// rw,cpu,cpuacct".
 std::vector<GroupMount> group_mounts(const fs::path& mountinfo) {
   std::vector<GroupMount> mounts;
   std::ifstream in(mountinfo);
@@ -68,8 +69,8 @@ std::vector<GroupMount> group_mounts(const fs::path& mountinfo) {
   return mounts;
 }
 
-// The folder of the group `path` below the mount point; the mount point itself where the group is
-// not among those that are shown here, as in a container.
+// The folder of the group `path` below the mount point. Returns the mount point if the group is not
+// visible below it, as in a container.
 fs::path group_folder(const GroupMount& mount, const fs::path& path, const fs::path& root) {
   const fs::path point = root / mount.point.relative_path();
   const fs::path inner = path.lexically_relative(mount.root);

@@ -6,17 +6,16 @@
 
 namespace petlab::base {
 
-/// What the control groups of this process allow it: of its own groups and all above them the
-/// least, of version 1, version 2 and both side by side. A container or a job may use no more,
-/// however much the machine has.
+/// The limits of this process by its control groups: the smallest over its groups and all of their
+/// ancestors, in versions 1 and 2. They restrict containers and jobs to a part of the machine.
 struct GroupLimits {
-  std::optional<double> processors;           // processor time: 0.5 is half a processor
-  std::filesystem::path processors_group;     // the folder of the group that limits it
+  std::optional<double> processors;           // 0.5 is half a processor
+  std::filesystem::path processors_group;     // the folder of the limiting group
   std::optional<std::uint64_t> memory_bytes;  // absent: no limit
 };
 
-/// Those of this process. `root` holds proc/ and the mount points that proc/self/mountinfo names;
-/// it is "/" but in tests. What cannot be read limits nothing.
+/// The limits of this process. `root` contains proc/ and the mount points of proc/self/mountinfo;
+/// only tests change it. An unreadable file sets no limit.
 GroupLimits group_limits(const std::filesystem::path& root = "/");
 
 }  // namespace petlab::base

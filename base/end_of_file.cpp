@@ -11,7 +11,7 @@
 namespace petlab::base {
 
 std::string end_of_file(const std::filesystem::path& file, std::size_t bytes) {
-  // Without O_NONBLOCK, a pipe of that name would wait for its other end.
+  // Without O_NONBLOCK, opening a pipe would wait for its other end.
   const FileDescriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
   if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0 || !S_ISREG(status.st_mode)) {

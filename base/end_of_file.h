@@ -6,9 +6,9 @@
 
 namespace petlab::base {
 
-/// The last lines of a file within its last `bytes` bytes, the first of them whole unless it is the
-/// only one; empty where the file is not there, is no regular one or cannot be read. A file of
-/// gigabytes costs no more.
+/// Returns the last lines of a file from its last `bytes` bytes, without a partial first line
+/// unless it is the only one. Empty if the file is missing, unreadable or not a regular file. Reads
+/// no more than that, even of a huge file.
 std::string end_of_file(const std::filesystem::path& file, std::size_t bytes);
 
 }  // namespace petlab::base

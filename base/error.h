@@ -4,8 +4,8 @@
 
 namespace petlab::base {
 
-/// A file cannot be found, read, written or understood. The message names it, what was found and
-/// what was wanted.
+/// A file cannot be found, read, written or understood. The message names it, and what was found
+/// and expected.
 struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -10,10 +10,10 @@
 
 namespace petlab::base {
 
-/// What is wrong with a file that the user wrote, all of it at once.
+/// All problems of a file written by the user.
 class FileProblemsError : public std::invalid_argument {
  public:
-  /// One text for each problem, `file:line: …`; what() has a line for each.
+  /// Each text is one problem, `file:line: …`, and one line of what().
   explicit FileProblemsError(std::vector<std::string> problems);
   const std::vector<std::string>& problems() const { return problems_; }
 
@@ -21,21 +21,21 @@ class FileProblemsError : public std::invalid_argument {
   std::vector<std::string> problems_;
 };
 
-/// Collects what is wrong with a file that the user wrote, each with its line.
+/// Collects the problems of a file written by the user, each with its line.
 class FileProblems {
  public:
   explicit FileProblems(std::filesystem::path file) : file_(std::move(file)) {}
 
-  /// `file:line: subject: found …, expected …`; the same problem twice counts once. Beyond a
-  /// hundred the rest is only counted.
+  /// Adds `file:line: subject: found …, expected …`. Duplicates count once. After a hundred
+  /// problems, further ones are only counted.
   void add(int line, std::string_view subject, std::string_view found, std::string_view wanted);
-  /// `file:line: text`, for a text that says itself what was found and expected.
+  /// Adds `file:line: text`, for texts that include what was found and expected.
   void add_text(int line, std::string_view text);
-  /// A line that another file's problems already wrote in full, shown at `line` of this one.
+  /// Adds a complete message about another file, at `line` of this one.
   void add_foreign(int line, const std::string& text);
 
   bool empty() const { return problems_.empty(); }
-  /// Throws FileProblemsError with all of them, in the order of the lines, where there are any.
+  /// Throws FileProblemsError with all problems in line order, if there are any.
   void throw_if_any() const;
 
  private:

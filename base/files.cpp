@@ -21,7 +21,7 @@ namespace {
   throw Error(fmt::format("{}: {}: {}", file.string(), what, std::strerror(error)));
 }
 
-// A file that is to be removed again unless it got its name.
+// Removes a file unless keep() is called.
 class Temporary {
  public:
   explicit Temporary(std::string path) : path_(std::move(path)) {}
@@ -49,7 +49,7 @@ void remove_abandoned(const std::filesystem::path& folder, const std::string& na
     }
   }
   for (const std::filesystem::path& path : left) {
-    // A writer holds a lock on its temporary file until that has its final name.
+    // Writers lock their temporary file until it has its final name.
     const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat locked {};
     struct stat named {};
@@ -61,38 +61,38 @@ void remove_abandoned(const std::filesystem::path& folder, const std::string& na
   }
 }
 
-// A new file whose name `path` ends with random letters, which are put in; locked where the file
-// system has locks. Where it has none (Lustre without flock, NFS without lockd) nobody can take the
-// file for abandoned, since that takes the lock.
+// Creates a new file and returns its descriptor; `path` is its name with random letters at the end.
+// The file is locked if the file system supports locks. Without them (Lustre without flock, NFS
+// without lockd) no process can remove it as abandoned, since that requires the lock.
 int make_temporary(const std::filesystem::path& file, std::string& path) {
   while (true) {
     path = file.string() + std::string(kRandomEnd);
-    FileDescriptor made(::mkostemp(path.data(), O_CLOEXEC));
-    if (!made) refuse(file, "cannot be written", errno);
+    FileDescriptor created(::mkostemp(path.data(), O_CLOEXEC));
+    if (!created) refuse(file, "cannot be written", errno);
     int locked = 0;
     do {
-      locked = ::flock(made.get(), LOCK_EX);
+      locked = ::flock(created.get(), LOCK_EX);
     } while (locked != 0 && errno == EINTR);
     struct stat status {};
-    if (::fstat(made.get(), &status) != 0) {
+    if (::fstat(created.get(), &status) != 0) {
       const int error = errno;
       ::unlink(path.c_str());
       refuse(file, "cannot be written", error);
     }
-    // Another may have taken it for abandoned before it was locked.
-    if (locked != 0 || status.st_nlink > 0) return made.release();
+    // Another process may have removed it as abandoned before it was locked.
+    if (locked != 0 || status.st_nlink > 0) return created.release();
   }
 }
 
 mode_t mode_for(Readers readers) {
   if (readers == Readers::everybody) return 0644;
-  // It can only be read by setting it.
+  // The mask can only be read by setting it.
   const mode_t mask = ::umask(0077);
   ::umask(mask);
   return 0666 & ~mask;
 }
 
-// The rename would put a file in the place of a device, a pipe or a link.
+// Follows a link, and rejects devices and pipes, which the rename would replace.
 std::filesystem::path file_to_replace(const std::filesystem::path& file) {
   struct stat status {};
   if (::stat(file.c_str(), &status) != 0) return file;
@@ -184,7 +184,7 @@ void write_file_atomically(const std::filesystem::path& named,
       left = left.subspan(static_cast<std::size_t>(wrote));
     }
   }
-  // mkostemp makes files that only their owner reads.
+  // mkostemp creates files that only their owner can read.
   if (::fchmod(out.get(), mode_for(readers)) != 0) refuse(file, "cannot be written", errno);
   if (::fsync(out.get()) != 0) refuse(file, "cannot be written", errno);
   if (::rename(name.c_str(), file.c_str()) != 0) refuse(file, "cannot be written", errno);
@@ -195,28 +195,29 @@ void write_file_atomically(const std::filesystem::path& named,
   }
 }
 
-int give_new_name(const std::filesystem::path& made, const std::filesystem::path& name) {
-  if (::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, name.c_str(), RENAME_NOREPLACE) == 0) return 0;
+int give_new_name(const std::filesystem::path& current, const std::filesystem::path& name) {
+  if (::renameat2(AT_FDCWD, current.c_str(), AT_FDCWD, name.c_str(), RENAME_NOREPLACE) == 0)
+    return 0;
   if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) return errno;
   struct stat before {};
-  if (::lstat(made.c_str(), &before) != 0) return errno;
+  if (::lstat(current.c_str(), &before) != 0) return errno;
   if (S_ISDIR(before.st_mode)) {
     if (::mkdir(name.c_str(), 0700) != 0) return errno;
-    if (::rename(made.c_str(), name.c_str()) == 0) return 0;
+    if (::rename(current.c_str(), name.c_str()) == 0) return 0;
     const int error = errno == ENOTEMPTY ? EEXIST : errno;
     ::rmdir(name.c_str());
     return error;
   }
-  if (::link(made.c_str(), name.c_str()) != 0) {
+  if (::link(current.c_str(), name.c_str()) != 0) {
     const int error = errno;
-    // An answer that was lost on the way is asked for again, and then the name is there: ours.
+    // On NFS, a request with a lost answer is repeated, and then finds the name that it created.
     struct stat after {};
     if (error != EEXIST || ::lstat(name.c_str(), &after) != 0 || after.st_ino != before.st_ino ||
         after.st_dev != before.st_dev) {
       return error;
     }
   }
-  ::unlink(made.c_str());
+  ::unlink(current.c_str());
   return 0;
 }
 

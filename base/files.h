@@ -11,42 +11,41 @@
 
 namespace petlab::base {
 
-/// The whole file as bytes. Throws base::Error where it cannot be read, is no regular file or is
-/// larger than `limit` bytes.
+/// Reads a whole file. Throws base::Error if it is unreadable, not a regular file, or larger than
+/// `limit` bytes.
 std::string read_file(const std::filesystem::path& file, std::uintmax_t limit);
 
-/// The same; std::nullopt where there is no such file.
+/// Does the same, but returns std::nullopt if the file is missing.
 std::optional<std::string> read_file_if_any(const std::filesystem::path& file,
                                             std::uintmax_t limit);
 
-/// The folder that holds a file: `.` where its path names none.
+/// The folder of a file; `.` if its path names none.
 std::filesystem::path folder_of(const std::filesystem::path& file);
 
-/// What lies in a folder, in no order; nothing where it is not there or may not be opened. Throws
-/// base::Error where it cannot be read to its end.
+/// The entries of a folder in no particular order; empty if it is missing or may not be opened.
+/// Throws base::Error if it cannot be read completely.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);
 
-/// Writes under a temporary name in the same folder, syncs file and folder, and renames. A link
-/// stays, and the file that it leads to is replaced. Throws base::Error, also where `file` is a
-/// folder, a device or a pipe, and leaves no temporary file behind; one that an earlier, killed
-/// process left of the same file is removed. Everybody may read it.
+/// Writes a file under a temporary name in the same folder, syncs file and folder, and renames it.
+/// If `file` is a link, replaces its target. The file is readable by all users. Also removes
+/// temporary files left by killed processes. Throws base::Error, also if `file` is a folder, a
+/// device or a pipe; leaves no temporary file behind.
 void write_file_atomically(const std::filesystem::path& file, std::string_view content);
-/// Who may read a file that is written whole.
+/// Who may read an atomically written file.
 enum class Readers {
-  everybody,      ///< 0644: other users of a runs folder, and Slurm's nodes
-  as_umask_says,  ///< as any file that a program makes
+  everybody,      ///< 0644, for other users of a runs folder and Slurm's nodes
+  as_umask_says,  ///< by the process's umask
 };
-/// The same for content in pieces, one behind the other.
+/// Does the same for content in several pieces.
 void write_file_atomically(const std::filesystem::path& file,
                            std::span<const std::span<const std::byte>> parts, Readers readers);
 
-/// That removal alone.
+/// Only removes temporary files left by killed processes.
 void remove_abandoned_writes(const std::filesystem::path& file);
 
-/// Renames a file or a folder to a name that nothing has yet, on the same file system, and replaces
-/// nothing whatever happens beside it. Where the file system cannot rename so (NFS), a file is
-/// linked to its new name, and a folder put in the place of an empty one. Returns 0, or the error's
-/// number, EEXIST where the name is taken; `made` has its old name then.
-int give_new_name(const std::filesystem::path& made, const std::filesystem::path& name);
+/// Renames a file or folder on the same file system without ever replacing an existing name. If the
+/// file system does not support this (NFS), links a file to its new name, and renames a folder over
+/// an empty one. Returns 0 or an errno, EEXIST if the name exists; then `current` keeps its name.
+int give_new_name(const std::filesystem::path& current, const std::filesystem::path& name);
 
 }  // namespace petlab::base

@@ -9,7 +9,7 @@
 namespace petlab::base {
 namespace {
 
-// true: a byte that ends the plain run of a string (quote, backslash, control character).
+// True for bytes that end a plain run in a string: quote, backslash, control characters.
 constexpr std::array<bool, 256> kStops = [] {
   std::array<bool, 256> stops{};
   for (int c = 0; c < 0x20; ++c) stops[static_cast<std::size_t>(c)] = true;
@@ -64,7 +64,7 @@ void JsonLine::refuse(std::string_view wanted) const {
         found += c;
       }
     }
-    // The cut may have fallen into a character.
+    // The cut may be inside a character.
     while (found.size() > 1 && (static_cast<unsigned char>(found.back()) & 0x80) != 0) {
       found.pop_back();
     }

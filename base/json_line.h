@@ -6,27 +6,27 @@
 
 namespace petlab::base {
 
-/// A value as it stands in the line, cut out but not yet read.
+/// A value's raw text in the line.
 struct JsonToken {
   enum class Kind { absent, null, boolean, number, string, array, object };
   Kind kind = Kind::absent;
-  std::string_view raw;  // strings without their quotes
-  bool escaped = false;  // a string that holds backslashes
+  std::string_view raw;  // without the quotes of a string
+  bool escaped = false;  // a string with backslashes
 };
 
-/// Levels of nesting that are read in JSON from outside: what walks a tree calls itself.
+/// Maximum nesting of untrusted JSON, because functions on trees are recursive.
 inline constexpr int kMaxJsonDepth = 64;
 
-/// Walks through one JSON object without building a tree. Checks the whole grammar but not UTF-8,
-/// which the caller checks for the line as a whole. Throws std::runtime_error.
+/// Iterates over a JSON object without building a tree. Checks the whole grammar except for UTF-8,
+/// which the caller must check. Throws std::runtime_error.
 class JsonLine {
  public:
   explicit JsonLine(std::string_view text) : text_(text) {}
-  /// Before the first key: expects `{`.
+  /// Expects `{`. Call it before the first key.
   void open();
-  /// Moves to the next key; false after the last, when the end of the text was reached.
+  /// Moves to the next key. Returns false after the last one, at the end of the text.
   bool next_key(std::string_view& key);
-  /// The value of the key; nested values are checked and returned whole.
+  /// The value of the current key. Nested values are checked and returned whole.
   JsonToken value();
 
  private:

@@ -7,27 +7,27 @@
 
 namespace petlab::base {
 
-// Parts of JSON Schemas (draft 2020-12) for YAML files.
+// Building blocks of JSON Schemas (draft 2020-12) for YAML files.
 
 using JsonSchema = nlohmann::ordered_json;
 
-/// The beginning of a whole schema.
+/// The first keys of a whole schema.
 JsonSchema schema_head(std::string_view title);
 JsonSchema schema_any_of(std::initializer_list<JsonSchema> all);
 /// A list of at least one item.
 JsonSchema schema_list(JsonSchema item);
-/// An object with these keys, none of which is required, and no others.
+/// An object that may have these keys and no others.
 JsonSchema schema_object(JsonSchema properties);
 JsonSchema schema_words(std::initializer_list<std::string_view> words);
 /// `#/$defs/name`
 JsonSchema schema_reference(const std::string& name);
-/// A scalar that is read as text: `sweep: 2024` is one.
+/// A scalar that is read as text, such as `sweep: 2024`.
 JsonSchema schema_text(std::string_view description = {});
-/// The same; it may also be empty.
+/// Likewise, but may be empty.
 JsonSchema schema_scalar();
-/// An object that has all of these keys; the other conditions of an object are added to it.
+/// Requires all of these keys. Merge it with an object's other conditions.
 JsonSchema schema_with(std::initializer_list<std::string_view> keys);
-/// An object that has none of these keys.
+/// Forbids all of these keys.
 JsonSchema schema_without(std::initializer_list<std::string_view> keys);
 
 }  // namespace petlab::base

@@ -12,7 +12,7 @@
 namespace petlab::base {
 namespace {
 
-// The value behind `name:` in the first line that has it.
+// The value after `name:` in the first line with that name.
 std::string line_of(const std::filesystem::path& file, std::string_view name) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
@@ -24,8 +24,8 @@ std::string line_of(const std::filesystem::path& file, std::string_view name) {
   return {};
 }
 
-// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar …": the first word that is a
-// number with dots.
+// Finds the first dotted number: "550.54.15" in "NVRM version: NVIDIA UNIX x86_64 Kernel Module
+// 550.54.15  Tue Mar …".
 std::string version_in(const std::string& text) {
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find(' ', begin), text.size());

@@ -5,18 +5,18 @@
 
 namespace petlab::base {
 
-/// What a machine is, where the kernel tells; what it does not tell is empty.
+/// Describes a machine as reported by its kernel. Unknown fields are empty.
 struct Machine {
-  std::string processor;   ///< "AMD EPYC 9V74 80-Core Processor", else the architecture
+  std::string processor;   ///< "AMD EPYC 9V74 80-Core Processor", or the architecture
   std::string kernel;      ///< "Linux 6.1.0-18-amd64"
-  std::string gpu_driver;  ///< of NVIDIA: "550.54.15"
+  std::string gpu_driver;  ///< NVIDIA's: "550.54.15"
 };
 
-/// This one. `proc` is /proc, but for tests.
+/// Describes this machine. Only tests change `proc`.
 Machine this_machine(const std::filesystem::path& proc = "/proc");
 
-/// "NVIDIA H100 80GB HBM3": the model of the GPU of that UUID; empty where the driver does not
-/// tell.
+/// The model of the GPU with that UUID, such as "NVIDIA H100 80GB HBM3"; empty if the driver does
+/// not report it.
 std::string gpu_model(const std::string& uuid, const std::filesystem::path& proc = "/proc");
 
 }  // namespace petlab::base

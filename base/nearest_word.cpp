@@ -33,13 +33,13 @@ std::size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> known) {
-  // No known word is longer; a text of megabytes is no misspelling.
+  // Longer than every known word.
   if (word.size() > 100) return {};
   std::string_view best;
   std::size_t best_distance = 0;
   for (const std::string_view candidate : known) {
     const std::size_t d = distance(word, candidate);
-    // Half of it another word is no misspelling.
+    // If half of the word differs, it is not a misspelling.
     if (2 * d >= std::max(word.size(), candidate.size())) continue;
     if (best.empty() || d < best_distance) {
       best = candidate;

@@ -6,13 +6,13 @@
 
 namespace petlab::base {
 
-/// The known word with the fewest insertions, deletions, replacements and swaps of neighbours from
-/// `word` (case does not count; of equals the first); empty where none comes near, that is within
-/// half the longer one's length.
+/// Returns the known word with the smallest edit distance from `word`, counting insertions,
+/// deletions, replacements and swaps of adjacent characters, and ignoring case. The first one wins
+/// a tie. Empty if the distance is at least half of the longer word's length.
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> known);
 
-/// The message for a word that is not known: `unknown metric "blue"; did you mean "bleu"?`, or
-/// all known words where none is near.
+/// The message for an unknown word: `unknown metric "blue"; did you mean "bleu"?`. Lists all known
+/// words if none is near.
 std::string unknown_word(std::string_view kind, std::string_view word,
                          std::span<const std::string_view> known);
 

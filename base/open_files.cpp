@@ -16,7 +16,7 @@
 namespace petlab::base {
 namespace {
 
-// Newer than the headers of some systems that petlab is built on.
+// Not in the headers of some supported systems.
 #ifdef SYS_close_range
 constexpr long kCloseRange = SYS_close_range;
 #else
@@ -24,7 +24,7 @@ constexpr long kCloseRange = 436;
 #endif
 constexpr unsigned kCloseRangeOnExec = 1U << 2;
 
-// Without /proc: more descriptors than a program has.
+// Without /proc, closes at most this many descriptors.
 constexpr rlim_t kMostWithoutProc = 65536;
 
 rlimit limit_before_raise{};
@@ -38,7 +38,8 @@ void close_file(int fd, CloseFiles when) {
   }
 }
 
-// What getdents64 writes; opendir allocates, which a child of a process with threads must not.
+// A record of getdents64. opendir would allocate memory, which is unsafe in the child of a
+// multithreaded process.
 struct DirectoryEntry {
   std::uint64_t inode;
   std::int64_t offset;
@@ -47,7 +48,7 @@ struct DirectoryEntry {
   char name[1];
 };
 
-// The number that a name spells; -1: none.
+// Parses a name as a number; -1 if it is none.
 int number_in(const char* name) {
   int number = 0;
   for (; *name >= '0' && *name <= '9'; ++name) number = number * 10 + (*name - '0');
@@ -77,15 +78,15 @@ void restore_open_file_limit() {
 std::size_t open_file_count() {
   std::error_code error;
   const std::filesystem::directory_iterator files("/proc/self/fd", error);
-  // The look itself has one open.
+  // Exclude the directory iterator's descriptor.
   return error ? 0 : static_cast<std::size_t>(std::distance(begin(files), end(files))) - 1;
 }
 
 void close_files(int first, int last, CloseFiles when) {
   if (first > last) return;
   const unsigned flags = when == CloseFiles::on_exec ? kCloseRangeOnExec : 0;
-  // Before 5.11 it does not know the flag, and some sandboxes answer EPERM to what they do not
-  // know.
+  // Linux before 5.11 does not support the flag, and some sandboxes reject unknown calls with
+  // EPERM.
   if (::syscall(kCloseRange, static_cast<unsigned>(first), static_cast<unsigned>(last), flags) ==
       0) {
     return;

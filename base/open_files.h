@@ -4,18 +4,18 @@
 
 namespace petlab::base {
 
-/// Raises this process's soft limit of open files to its hard one. Programs that it starts get the
-/// former one back (restore_open_file_limit): some use select(), which cannot take high numbers.
-/// Returns the limit now.
+/// Raises this process's soft limit of open files to the hard limit and returns it. Child processes
+/// get the former limit back (restore_open_file_limit), because select() does not support high
+/// descriptors.
 std::size_t raise_open_file_limit();
-/// In a child before exec: the limit as it was before it was raised. Async-signal-safe.
+/// Restores the former limit in a child before exec. Async-signal-safe.
 void restore_open_file_limit();
 
-/// Descriptors that this process has open.
+/// The number of open descriptors of this process.
 std::size_t open_file_count();
 
-/// Closes the descriptors from `first` to `last`, or marks them to be closed by exec. Works without
-/// close_range too (Linux before 5.9). Async-signal-safe.
+/// Closes the descriptors from `first` to `last`, or marks them as close-on-exec. Also works
+/// without close_range (Linux before 5.9). Async-signal-safe.
 enum class CloseFiles { now, on_exec };
 void close_files(int first, int last, CloseFiles when);
 

@@ -15,7 +15,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-// Where the kernel has no pidfd, or this process no descriptor left for one.
+// Polling interval if the kernel has no pidfd, or this process has no free descriptor for one.
 constexpr auto kLookAgain = std::chrono::milliseconds(10);
 
 bool has_ended(pid_t child) {
@@ -27,18 +27,18 @@ bool has_ended(pid_t child) {
 }  // namespace
 
 struct ProcessEnd::Watch : std::enable_shared_from_this<ProcessEnd::Watch> {
-  Watch(asio::io_context& loop, pid_t its_child, std::function<void()> its_ended)
-      : child(its_child), handle(its_child), ended(std::move(its_ended)), end(loop), timer(loop) {}
+  Watch(asio::io_context& loop, pid_t child_pid, std::function<void()> on_end)
+      : child(child_pid), handle(child_pid), ended(std::move(on_end)), end(loop), timer(loop) {}
   ~Watch() {
     if (end.is_open()) end.release();  // the handle closes it
   }
 
   void wait() {
-    const auto heard = [weak = weak_from_this()](const boost::system::error_code& error) {
+    const auto on_event = [weak = weak_from_this()](const boost::system::error_code& error) {
       const auto self = weak.lock();
       if (error || !self) return;
-      // The loop may deliver an event of a descriptor that it had before, so the handle itself is
-      // asked. What a tracer holds has ended all the same, and cannot be waited for.
+      // Check the handle, because the loop may deliver an event of a former descriptor. A child
+      // held by a debugger has ended, too, although it cannot be reaped.
       const bool over =
           self->handle.pollable() >= 0 ? self->handle.is_gone(0) : has_ended(self->child);
       if (over) {
@@ -49,10 +49,10 @@ struct ProcessEnd::Watch : std::enable_shared_from_this<ProcessEnd::Watch> {
     };
     if (handle.pollable() >= 0) {
       if (!end.is_open()) end.assign(handle.pollable());
-      end.async_wait(asio::posix::stream_descriptor::wait_read, heard);
+      end.async_wait(asio::posix::stream_descriptor::wait_read, on_event);
     } else {
       timer.expires_after(kLookAgain);
-      timer.async_wait(heard);
+      timer.async_wait(on_event);
     }
   }
 

@@ -11,7 +11,7 @@ class io_context;
 
 namespace petlab::base {
 
-/// Tells when a child of this process has ended. The child is not reaped: its pid stays its own.
+/// Reports the end of a child process. Does not reap the child, so that its pid remains valid.
 class ProcessEnd {
  public:
   explicit ProcessEnd(boost::asio::io_context& loop);
@@ -19,8 +19,8 @@ class ProcessEnd {
   ProcessEnd(ProcessEnd&&) noexcept;
   ProcessEnd& operator=(ProcessEnd&&) noexcept;
 
-  /// `ended` is called once, from the loop, unless this object is destroyed or watches another
-  /// child before.
+  /// Calls `ended` once from the loop, unless this object is destroyed or watches another child
+  /// first.
   void watch(pid_t child, std::function<void()> ended);
 
  private:

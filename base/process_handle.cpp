@@ -13,7 +13,7 @@
 namespace petlab::base {
 namespace {
 
-// Newer than the headers of some systems that petlab is built on.
+// Not in the headers of some supported systems.
 #ifdef SYS_pidfd_open
 constexpr long kPidfdOpen = SYS_pidfd_open;
 constexpr long kPidfdSendSignal = SYS_pidfd_send_signal;
@@ -23,7 +23,7 @@ constexpr long kPidfdSendSignal = 424;
 #endif
 constexpr int kLookAgainMs = 10;
 
-// "/proc/1234", without what a signal handler may not call.
+// Formats "/proc/1234" with async-signal-safe functions only.
 void proc_folder(pid_t pid, char (&path)[32]) {
   char digits[16];
   int count = 0;
@@ -34,7 +34,7 @@ void proc_folder(pid_t pid, char (&path)[32]) {
   *end = '\0';
 }
 
-// By the state in its stat file, which cannot be read any more once the process is reaped.
+// Reads the state from the stat file, which becomes unreadable once the process is reaped.
 bool is_gone_in(int proc_folder) {
   const FileDescriptor stat(::openat(proc_folder, "stat", O_RDONLY | O_CLOEXEC));
   if (!stat) return errno == ENOENT || errno == ESRCH;
@@ -42,7 +42,7 @@ bool is_gone_in(int proc_folder) {
   const ssize_t got = ::read(stat.get(), text, sizeof text - 1);
   if (got <= 0) return true;
   text[got] = '\0';
-  // The name in parentheses may hold anything.
+  // The name in parentheses may contain any characters.
   const char* name_end = std::strrchr(text, ')');
   return name_end == nullptr || name_end[1] == '\0' || name_end[2] == 'Z' || name_end[2] == 'X';
 }

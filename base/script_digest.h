@@ -5,7 +5,7 @@
 
 namespace petlab::base {
 
-/// The SHA-256 of a script as a page's policy names it: "sha256-" and base64 with its padding.
+/// A script's SHA-256 in the form of a Content-Security-Policy: "sha256-" and padded base64.
 std::string script_digest(std::string_view script);
 
 }  // namespace petlab::base

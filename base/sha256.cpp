@@ -2,8 +2,7 @@
 
 namespace petlab::base {
 
-// By Nettle, whose library is small: loading OpenSSL's took a third of the time in which petlab
-// starts.
+// Uses the small library Nettle, because loading OpenSSL took a third of petlab's startup time.
 Sha256::Sha256() { sha256_init(&context_); }
 
 void Sha256::add(const char* data, std::size_t size) {

@@ -10,14 +10,14 @@
 
 namespace petlab::base {
 
-/// A SHA-256 over bytes that come in pieces.
+/// Computes a SHA-256 over bytes that arrive in pieces.
 class Sha256 {
  public:
   Sha256();
   void add(const char* data, std::size_t size);
-  /// "sha256:" and 64 hexadecimal digits; once.
+  /// Returns "sha256:" and 64 hexadecimal digits. Call it only once.
   std::string finish();
-  /// The digest's bytes instead.
+  /// Returns the digest's bytes instead. Call it only once.
   std::array<std::uint8_t, 32> finish_bytes();
 
  private:

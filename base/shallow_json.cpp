@@ -27,7 +27,7 @@ Json parse(Input&& input, bool throws) {
   return Json::parse(std::forward<Input>(input), shallow, throws);
 }
 
-// Most texts cannot be deep: those are parsed without a call at each value.
+// Few texts have that many brackets. All others are parsed without a callback per value.
 bool may_be_deep(std::string_view text) {
   return std::count_if(text.begin(), text.end(), [](char c) { return c == '[' || c == '{'; }) >
          kMaxJsonDepth;
@@ -64,7 +64,7 @@ nlohmann::ordered_json parse_shallow_ordered_json(std::string_view text, const s
 
 std::string json_problem(const std::exception& error) {
   std::string_view what = error.what();
-  // The library's text begins with its own number in brackets, then `parse error at `.
+  // The library's text starts with an error number in brackets and `parse error at `.
   if (const std::size_t bracket = what.find("] "); bracket != what.npos)
     what.remove_prefix(bracket + 2);
   for (const std::string_view before : {"parse error at ", "line 1, "}) {

@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-// Characters that a terminal does not show, as JSON escapes them: U+200B to U+200F, U+2028 to
+// Escapes characters that are invisible on a terminal, as in JSON: U+200B to U+200F, U+2028 to
 // U+202E, U+2060 to U+2064 and the byte order mark.
 std::string with_visible_marks(std::string_view text) {
-  std::string made;
+  std::string result;
   for (std::size_t at = 0; at < text.size(); ++at) {
     const auto byte = [&](std::size_t offset) -> unsigned {
       return at + offset < text.size() ? static_cast<unsigned char>(text[at + offset]) : 0;
@@ -25,16 +25,16 @@ std::string with_visible_marks(std::string_view text) {
     const bool three_bytes = (byte(0) & 0xF0) == 0xE0;
     if (three_bytes && (is_in(0x200B, 0x200F) || is_in(0x2028, 0x202E) || is_in(0x2060, 0x2064) ||
                         code == 0xFEFF)) {
-      made += fmt::format("\\u{:04x}", code);
+      result += fmt::format("\\u{:04x}", code);
       at += 2;
     } else {
-      made += text[at];
+      result += text[at];
     }
   }
-  return made;
+  return result;
 }
 
-// Cuts before a byte that continues a character.
+// Cuts a text at a character boundary.
 std::string_view first_bytes(std::string_view text, std::size_t most) {
   if (text.size() <= most) return text;
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;
@@ -50,7 +50,7 @@ std::string excerpt(std::string_view text) {
   const bool whole = text.size() <= kMost;
   const nlohmann::json part(whole ? text : first_bytes(text, kMost - 3));
   const std::string dumped = part.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  // The JSON writer leaves DEL and the control characters from U+0080 on as they are.
+  // nlohmann::json does not escape DEL and the control characters from U+0080.
   return with_visible_marks(printable(std::string_view(dumped).substr(1, dumped.size() - 2))) +
          (whole ? "" : "…");
 }
@@ -73,8 +73,8 @@ std::string shown(const nlohmann::json& value) {
 }
 
 std::string printable(std::string_view text) {
-  std::string made;
-  made.reserve(text.size());
+  std::string result;
+  result.reserve(text.size());
   while (!text.empty()) {
     const std::size_t valid = first_invalid_utf8(text).value_or(text.size());
     for (std::size_t i = 0; i < valid; ++i) {
@@ -82,16 +82,16 @@ std::string printable(std::string_view text) {
       // U+0080 to U+009F are control characters, too.
       const bool two_bytes = c == 0xC2 && static_cast<unsigned char>(text[i + 1]) < 0xA0;
       if (c < 0x20 || c == 0x7F || two_bytes) {
-        made += kReplacement;
+        result += kReplacement;
         if (two_bytes) ++i;
       } else {
-        made += text[i];
+        result += text[i];
       }
     }
-    if (valid < text.size()) made += kReplacement;
+    if (valid < text.size()) result += kReplacement;
     text.remove_prefix(std::min(valid + 1, text.size()));
   }
-  return made;
+  return result;
 }
 
 std::vector<std::string> printable_lines(std::string_view text) {
@@ -117,7 +117,7 @@ std::string printable_message(std::string_view text) {
       message += line;
       continue;
     }
-    // The end of a message says what to do.
+    // Keep the end of a message, which says what to do.
     const std::size_t end = first_bytes(line, line.size() - kEnd).size();
     message += first_bytes(line, kMostBytes - kEnd);
     message += "…";

@@ -4,8 +4,8 @@
 
 namespace petlab::base {
 
-/// Holds all signals of this thread back as long as it lives: between fork and exec a handler of
-/// ours would run in the child, on pipes that both share.
+/// Blocks all signals of this thread during its lifetime. Between fork and exec, a signal handler
+/// would otherwise run in the child, on pipes shared with the parent.
 class SignalsHeldBack {
  public:
   SignalsHeldBack();
@@ -17,15 +17,15 @@ class SignalsHeldBack {
   sigset_t before_;
 };
 
-/// True if this process ignores the signal, as after `nohup` or in a shell's background job. What
-/// was ignored at the start must stay so: nobody installs a handler for it.
+/// True if this process ignores the signal, as after `nohup` or in a shell's background job. Such a
+/// signal must stay ignored: install no handler for it.
 bool is_ignored(int signal);
 
 /// Installs a handler unless the signal is ignored. `flags` are those of sigaction.
 void handle_unless_ignored(int signal, void (*handler)(int), int flags = 0);
 
-/// In a child before exec: no handler of ours is left and no signal held back. Signals that are
-/// ignored here stay so, but for SIGPIPE, which programs expect to end them. Async-signal-safe.
+/// Resets signal handlers and unblocks all signals, in a child before exec. Ignored signals stay
+/// ignored, except for SIGPIPE, whose default action programs expect. Async-signal-safe.
 void reset_signals();
 
 }  // namespace petlab::base

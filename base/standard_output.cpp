@@ -16,11 +16,12 @@ namespace {
 
 constexpr std::size_t kMostKept = std::size_t{1} << 16;
 
-// Not SIG_IGN, which a program that is started from here would inherit.
+// A handler rather than SIG_IGN, which child processes would inherit.
 void do_nothing(int) {}
 
 void open_closed_descriptors() {
-  // Opened so that using it fails as if it were closed. The lowest free number is taken.
+  // The flags make every use fail, as with a closed descriptor. open() returns the lowest free
+  // number.
   constexpr std::array kFlags = {O_WRONLY, O_RDONLY, O_RDONLY};
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     if (::fcntl(fd, F_GETFD) < 0) {
@@ -81,7 +82,7 @@ bool StandardOutput::write_out() {
     if (wrote >= 0) {
       at += static_cast<std::size_t>(wrote);
     } else if (errno == EAGAIN) {
-      // Another program has made the terminal or pipe that both share so.
+      // Another program has made the shared terminal or pipe non-blocking.
       pollfd ready{STDOUT_FILENO, POLLOUT, 0};
       ::poll(&ready, 1, -1);
     } else if (errno != EINTR) {

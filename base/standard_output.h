@@ -7,12 +7,11 @@
 
 namespace petlab::base {
 
-/// The standard output of a program, made first in its main(): as long as it lives, std::cout
-/// writes through it, and what could not be written is an error of the program. One a process.
-/// - A write beyond the file size limit fails, where SIGXFSZ would end the program.
-/// - Of the descriptors 0 to 2, those that are closed lead to /dev/null, so that no file that the
-///   program opens later is taken for one of them; what is written to a closed standard output is
-///   lost output. Children inherit neither.
+/// The standard output of a program, to be created first in main(). std::cout writes through it,
+/// and lost output is an error of the program. Only one per process.
+/// - A write beyond the file size limit fails instead of raising SIGXFSZ.
+/// - Closed descriptors among 0 to 2 are opened on /dev/null, so that files opened later do not get
+///   their numbers. Output to a closed standard output counts as lost. Children inherit neither.
 class StandardOutput : public std::streambuf {
  public:
   StandardOutput();
@@ -20,11 +19,11 @@ class StandardOutput : public std::streambuf {
   StandardOutput(const StandardOutput&) = delete;
   StandardOutput& operator=(const StandardOutput&) = delete;
 
-  /// Writes what is left. The exit code: `code`, or 1 in place of 0 where anything was lost; that
-  /// is said on standard error then, as the named program.
+  /// Flushes the output and returns the exit code: `code`, or 1 instead of 0 if output was lost. A
+  /// loss is also reported on standard error, with the program's name.
   int end(std::string_view program, int code);
 
-  /// For what writes to the descriptor itself: that it lost something, by errno.
+  /// Reports an errno from code that writes to the descriptor directly.
   void lost(int error);
 
  protected:
@@ -36,7 +35,7 @@ class StandardOutput : public std::streambuf {
   bool write_out();
   std::string kept_;
   bool terminal_ = false;
-  std::atomic<int> error_ = 0;  // of the first write that failed
+  std::atomic<int> error_ = 0;  // of the first failed write
   std::streambuf* former_ = nullptr;
 };
 

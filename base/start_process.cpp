@@ -24,7 +24,7 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-// The files may have numbers that standard input to error are to have, so they get others first.
+// The given descriptors may be among 0 to 2 themselves, so they are copied to higher numbers first.
 bool set_standard_files(const ProcessStart& start) {
   const int wanted[] = {start.input, start.output, start.errors};
   int copies[3];
@@ -38,7 +38,7 @@ bool set_standard_files(const ProcessStart& start) {
   return true;
 }
 
-// A cpu_set_t for any number of processors.
+// Builds a cpu_set_t for any number of processors.
 std::vector<unsigned long> mask_of(const std::vector<int>& cores) {
   constexpr int kBits = CHAR_BIT * sizeof(unsigned long);
   std::vector<unsigned long> mask;
@@ -50,8 +50,8 @@ std::vector<unsigned long> mask_of(const std::vector<int>& cores) {
   return mask;
 }
 
-// In the child, which shares our memory until it executes the program: only async-signal-safe
-// calls, and nothing of ours is changed but `error`.
+// Runs in the child, which shares the parent's memory until exec: makes only async-signal-safe
+// calls, and changes no memory except `error`.
 [[noreturn]] void become(const ProcessStart& start, const std::vector<unsigned long>& cores,
                          pid_t parent, char* const* arguments, char* const* environment,
                          volatile int& error) {
@@ -59,7 +59,7 @@ std::vector<unsigned long> mask_of(const std::vector<int>& cores) {
   if (start.announce != nullptr) start.announce(start.announced_to);
   if (start.dies_with_parent) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(127);  // it died before that call
+    if (::getppid() != parent) ::_exit(127);  // the parent ended before the call
   }
   if (set_standard_files(start)) {
     close_files(3, INT_MAX, CloseFiles::on_exec);
@@ -67,7 +67,8 @@ std::vector<unsigned long> mask_of(const std::vector<int>& cores) {
     reset_signals();
     if (start.hears_sigterm) ::signal(SIGTERM, SIG_DFL);
     restore_open_file_limit();
-    // Where it fails the mask has become another one since, and the worker has that.
+    // This fails if this process's set of cores has changed meanwhile. The child then keeps that
+    // set.
     if (!cores.empty()) {
       ::sched_setaffinity(0, cores.size() * sizeof(unsigned long),
                           reinterpret_cast<const cpu_set_t*>(cores.data()));
@@ -78,7 +79,7 @@ std::vector<unsigned long> mask_of(const std::vector<int>& cores) {
   ::_exit(127);
 }
 
-// Children that did not end when they were waited for.
+// Children that did not end while reap_within() waited.
 class Lingering {
  public:
   void add(pid_t pid) {
@@ -110,7 +111,7 @@ StartedProcess start_process(const ProcessStart& start) {
   const std::vector<char*> environment = pointers_to(start.environment);
   const std::vector<unsigned long> cores = mask_of(start.cores);
   const pid_t self = ::getpid();
-  volatile int error = 0;  // the child writes it
+  volatile int error = 0;  // written by the child
   StartedProcess started;
   {
     const SignalsHeldBack held_back;

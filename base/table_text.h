@@ -8,13 +8,13 @@
 
 namespace petlab::base {
 
-/// Hands out the lines of a text without their ends (LF or CRLF).
+/// Iterates over the lines of a text, without their ends (LF or CRLF).
 class TextLines {
  public:
   explicit TextLines(std::string_view text) : rest_(text) {}
-  /// False at the end of the text.
+  /// Returns false at the end of the text.
   bool next(std::string_view& line);
-  /// The number of the last line that next() gave, from 1.
+  /// The number of the line last returned by next(), starting at 1.
   std::int64_t number() const { return number_; }
 
  private:
@@ -22,18 +22,19 @@ class TextLines {
   std::int64_t number_ = 0;
 };
 
-/// A row of a file with columns. A header is a row like any other.
+/// A row of a table file. Headers are rows, too.
 struct TableRecord {
   std::vector<std::string> fields;
-  std::int64_t line = 0;  // where it begins, from 1
+  std::int64_t line = 0;  // its first line, from 1
 };
 
-/// Rows of fields between tabs, without quoting.
+/// Parses tab-separated rows without quoting.
 std::vector<TableRecord> cut_tsv(std::string_view text);
 
-/// Throws; the text says what is wrong in a line.
+/// Must throw; `what` describes the fault in the line.
 using RefuseRecord = std::function<void(std::int64_t line, const std::string& what)>;
-/// Rows as in RFC 4180: commas, double quotes around a field, which then may contain newlines.
+/// Parses rows as in RFC 4180: separated by commas, with double quotes around fields that may
+/// contain newlines.
 std::vector<TableRecord> cut_csv(std::string_view text, const RefuseRecord& refuse);
 
 }  // namespace petlab::base

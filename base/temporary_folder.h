@@ -5,10 +5,10 @@
 
 namespace petlab::base {
 
-/// A folder of its own in the folder for temporary files (TMPDIR), removed with what is in it.
+/// A new folder in the system's folder for temporary files (TMPDIR), removed with its contents.
 class TemporaryFolder {
  public:
-  /// Its name begins with `purpose`. Throws Error where it cannot be made.
+  /// The name begins with `purpose`. Throws Error if the folder cannot be created.
   explicit TemporaryFolder(const std::string& purpose);
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;

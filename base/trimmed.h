@@ -4,10 +4,10 @@
 
 namespace petlab::base {
 
-/// The ASCII characters that C calls white space.
+/// ASCII white space, as in C.
 inline constexpr std::string_view kWhiteSpace = " \t\n\r\v\f";
 
-/// The text without such characters at its ends; a view of it.
+/// A view of the text without white space at both ends.
 inline std::string_view trimmed(std::string_view text, std::string_view space = kWhiteSpace) {
   const std::size_t begin = text.find_first_not_of(space);
   if (begin == std::string_view::npos) return {};

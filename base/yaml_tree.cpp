@@ -31,8 +31,8 @@ struct TooMany {
   int line;
 };
 
-// Builds the tree from yaml-cpp's events: its own nodes share aliased parts, so that a short file
-// may stand for more values than fit in memory.
+// Builds the tree from yaml-cpp's events. yaml-cpp's own nodes share aliased parts, so that a short
+// file could expand to more values than fit in memory.
 class Builder : public YAML::EventHandler {
  public:
   explicit Builder(FileProblems& problems) : problems_(problems) {}
@@ -83,8 +83,8 @@ class Builder : public YAML::EventHandler {
     YamlNode node;
     YAML::anchor_t anchor = 0;
     bool key_next = true;              // map
-    bool key_good = false;             // map: the value that comes belongs to a usable key
-    std::map<std::string, int> lines;  // map: of its keys
+    bool key_good = false;             // map: the next value has a valid key
+    std::map<std::string, int> lines;  // map: its keys and their lines
   };
 
   void check_tag(const YAML::Mark& mark, const std::string& tag) {
@@ -241,7 +241,7 @@ YamlNode parse_yaml(std::string_view bytes, FileProblems& problems) {
                  "UTF-8");
     return {};
   }
-  // yaml-cpp takes a NUL for the end of its input.
+  // yaml-cpp would take a NUL for the end of its input.
   if (const std::size_t nul = bytes.find('\0'); nul != std::string_view::npos) {
     problems.add(line_at(nul), "YAML", "the byte 0x00", "text");
     return {};
@@ -297,7 +297,7 @@ json to_json(const YamlNode& node) {
 }
 
 std::string shown(const YamlNode& node) {
-  // A list or a group is named, never written out.
+  // Lists and groups are named rather than printed.
   if (node.is_sequence()) return shown(json::array());
   if (node.is_map()) return shown(json::object());
   return shown(to_json(node));

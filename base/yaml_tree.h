@@ -10,7 +10,7 @@
 
 namespace petlab::base {
 
-/// A YAML value with the line (from 1) in which it starts. Aliases are written out.
+/// A YAML value with its first line (from 1). Aliases are expanded.
 struct YamlNode {
   enum class Kind { null, scalar, sequence, map };
   Kind kind = Kind::null;
@@ -28,20 +28,20 @@ struct YamlNode {
   const YamlNode* find(std::string_view key) const;
 };
 
-/// Largest file, and most values in one after aliases are written out.
+/// Limits of file size in bytes, and of values after aliases are expanded.
 inline constexpr std::size_t kMaxYamlBytes = 4 << 20;
 inline constexpr std::size_t kMaxYamlNodes = 200'000;
 
-/// Parses one YAML document. Syntax errors, bytes that are no UTF-8, several documents, keys that
-/// are no text, doubled keys, unknown tags and too many values are added to `problems`; the result
-/// then holds what could be read.
+/// Parses one YAML document. Adds to `problems`: syntax errors, invalid UTF-8, multiple documents,
+/// keys that are not text, duplicate keys, unknown tags and too many values. The result then
+/// contains the readable part.
 YamlNode parse_yaml(std::string_view bytes, FileProblems& problems);
 
-/// A scalar as JSON by YAML 1.2's core schema (null, true, 1, 1e-4 and text; infinities and NaN
-/// stay text); lists and maps likewise, recursively.
+/// Converts a value to JSON by YAML 1.2's core schema (null, true, 1, 1e-4 and text; infinities and
+/// NaN stay text), recursively.
 nlohmann::json to_json(const YamlNode& node);
 
-/// The value as messages show it.
+/// Formats a value for messages.
 std::string shown(const YamlNode& node);
 
 }  // namespace petlab::base

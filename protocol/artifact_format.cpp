@@ -21,7 +21,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "artifacts are little-endian");
 
-// As PNG's: shows a transfer in text mode, and stops a terminal from printing on.
+// As in PNG: reveals transfers in text mode, and stops terminals from printing the rest.
 constexpr std::string_view kMagic("\x89PETL\r\n\x1a", 8);
 constexpr std::size_t kAlignment = 8;
 constexpr std::uint32_t kMostSections = 16;
@@ -76,7 +76,8 @@ bool all_zero(std::string_view bytes) {
   return bytes.find_first_not_of('\0') == std::string_view::npos;
 }
 
-/// The section of a table's entry; `end` is where the one before ends and becomes its own end.
+/// Reads and checks the section of a table entry. `end` is the end of the previous section, and is
+/// updated to the end of this one.
 ArtifactSection read_section(std::string_view bytes, const TableEntry& entry, std::size_t& end,
                              const std::string& name) {
   ArtifactSection section;
@@ -114,9 +115,9 @@ ArtifactSection read_section(std::string_view bytes, const TableEntry& entry, st
   return section;
 }
 
-/// A whole number in [1, most] of a JSON object.
+/// Reads a whole number in 1..kMost.
 std::int64_t size_field(const nlohmann::json& json, const char* field) {
-  // Keeps every product of the formulas inside 63 bits: 32 · 4 · size · d_model · layers.
+  // Keeps all products in the formulas below 2^63: 32 · 4 · size · d_model · layers.
   constexpr std::int64_t kMost = 100'000;
   const auto found = json.find(field);
   if (found == json.end() || !found->is_number_integer() || found->get<double>() < 1 ||
@@ -223,17 +224,17 @@ ArtifactContainer parse_artifact_container(std::string_view bytes, const std::st
 ArtifactPieces make_artifact_pieces(const std::string& header,
                                     const std::vector<ArtifactSectionPieces>& sections) {
   static constexpr std::array<char, kAlignment> kZeros{};
-  ArtifactPieces made;
+  ArtifactPieces result;
   std::string table;
   std::size_t end = sizeof(Head) + sections.size() * sizeof(TableEntry) + header.size();
   for (const ArtifactSectionPieces& section : sections) {
     const std::size_t begin = aligned(end);
-    made.rest.emplace_back(kZeros.data(), begin - end);
+    result.rest.emplace_back(kZeros.data(), begin - end);
     end = begin;
     boost::crc_32_type crc;
     for (const std::string_view piece : section.pieces) {
       crc.process_bytes(piece.data(), piece.size());
-      made.rest.push_back(piece);
+      result.rest.push_back(piece);
       end += piece.size();
     }
     append_struct(
@@ -246,10 +247,10 @@ ArtifactPieces make_artifact_pieces(const std::string& header,
   head.sections = static_cast<std::uint32_t>(sections.size());
   head.header_bytes = header.size();
   head.crc = crc_of(table + header);
-  append_struct(head, made.beginning);
-  made.beginning += table;
-  made.beginning += header;
-  return made;
+  append_struct(head, result.beginning);
+  result.beginning += table;
+  result.beginning += header;
+  return result;
 }
 
 std::string make_artifact_container(const std::string& header,

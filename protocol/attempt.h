@@ -9,52 +9,52 @@
 
 namespace petlab::protocol {
 
-/// How an attempt ended. finished and failed come from the worker's own last event (failed also
-/// from events that break the protocol); the rest is what an orchestrator saw. A finished or failed
-/// that arrives late replaces what an orchestrator saw, never the other way round.
+/// How an attempt ended. finished and failed come from the worker's last event (failed also from
+/// events that break the protocol); the others are observed by an orchestrator. A late finished or
+/// failed replaces an observed outcome, never the reverse.
 enum class Outcome {
-  open,           ///< not over, as far as is known
+  open,           ///< not known to be over
   finished,       ///< the worker's event
   failed,         ///< the worker's event, or a broken protocol (`kind`)
-  crashed,        ///< the worker died first
+  crashed,        ///< the worker died before its last event
   never_started,  ///< the worker died before this trial's `started`; counts against the launch
   timed_out,      ///< over the trial's time limit
   stalled,        ///< over the no-progress limit
-  stopped,        ///< asked to stop; goes on from its checkpoint
-  cancelled,      ///< the user took the trial out
+  stopped,        ///< stopped on request; can resume from its checkpoint
+  cancelled,      ///< the user cancelled the trial
   lost,           ///< declared dead: by the user (`retry --declare-dead`) or by Slurm
 };
-/// "open", "finished", …: the words in the database and in attempt.jsonl.
+/// The words in the database and in attempt.jsonl: "open", "finished", ….
 std::string_view to_string(Outcome outcome);
 std::optional<Outcome> outcome_from(std::string_view text);
 
-/// Who wants to run a trial, and where. The line `begun` of attempt.jsonl.
+/// Which orchestrator starts an attempt, and where. The line `begun` of attempt.jsonl.
 struct AttemptBegun {
   std::string trial_id;
   std::optional<Resume> resume;
-  std::string sweep;          // name of the sweep for which it runs
-  std::string owner;          // which orchestrator: any text that is unique to it
-  std::string host;           // name of the machine that runs it; empty: not known yet (Slurm)
+  std::string sweep;          // the sweep that requested it
+  std::string owner;          // a unique id of the orchestrator
+  std::string host;           // host of the worker; empty if not known yet (Slurm)
   std::string boot_id;        // /proc/sys/kernel/random/boot_id
   std::string pid_namespace;  // readlink /proc/self/ns/pid
   std::string device;         // "cpu:3", "GPU-4f…"
   std::string launcher;       // "local", "slurm"
-  std::string commit;         // petlab's own version or commit
-  /// Attempts beyond the first that may crash or stall before the trial has failed, as whoever
-  /// began this one was told; absent: an earlier petlab, which did not say.
+  std::string commit;         // petlab's version or commit
+  /// Number of retries after crashes or stalls before the trial fails (--retries); absent if an
+  /// earlier petlab started this attempt.
   std::optional<std::int64_t> retries;
   double time = 0;  // seconds since 1970, UTC
-  /// JSON object as text, may be empty: which petlab began it, for which sweep file, and the
-  /// machine where that is its own (docs/reference/database.md).
+  /// JSON object, may be empty: the petlab that started the attempt, the sweep file, and the
+  /// machine if the attempt runs on it (docs/reference/database.md).
   std::string provenance = {};
   bool operator==(const AttemptBegun&) const = default;
 };
 
-/// A worker process was given the attempt. The line `launched` of attempt.jsonl.
+/// The start of a worker process. The line `launched` of attempt.jsonl.
 struct Launch {
   std::int64_t pid = 0;
   std::int64_t pid_start = 0;  // field 22 of /proc/PID/stat: clock ticks after boot
-  std::string host;            // where not known at the beginning; empty: unchanged
+  std::string host;            // if unknown in `begun`; empty: unchanged
   std::string boot_id;
   std::string pid_namespace;
   std::string device;
@@ -63,11 +63,11 @@ struct Launch {
   bool operator==(const Launch&) const = default;
 };
 
-/// What an orchestrator saw of the end. The line `ended` of attempt.jsonl.
+/// The end of an attempt as observed by an orchestrator. The line `ended` of attempt.jsonl.
 struct Ending {
-  /// Any but open and finished. failed: only adds its data to what the events say.
+  /// Any except open and finished. failed only adds data to the worker's event.
   Outcome outcome = Outcome::crashed;
-  std::string reason;  // one line for people
+  std::string reason;  // one line of text
   std::optional<int> exit_code;
   std::optional<int> signal;
   std::string log_tail;  // last lines of log.txt, valid UTF-8

@@ -82,7 +82,7 @@ RecordLine to_record(const Ending& ending) {
   return line;
 }
 
-// The same text of all attempts of a run, which is not parsed for each.
+// All attempts of a run have the same provenance, so its text is inserted without parsing it.
 std::string provenance_member(const AttemptBegun& begun) {
   return begun.provenance.empty() ? "" : "\"provenance\":" + begun.provenance;
 }

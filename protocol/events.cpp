@@ -81,8 +81,8 @@ constexpr std::array<std::string_view, kKeys> kNames = {"v",
                                                         "reason",
                                                         "kind"};
 
-// Keys in the order in which to_line writes them: each search starts behind the last hit, so that a
-// line in that order finds every key at once.
+// Finds a key, starting after the previous one. Keys are listed in the order of to_line, so each
+// key of such a line is found immediately.
 Key find_key(std::string_view key, std::size_t& from) {
   for (std::size_t i = 0; i < kKeys; ++i) {
     const std::size_t at = from + i < kKeys ? from + i : from + i - kKeys;
@@ -140,7 +140,8 @@ class Fields {
     const char* const end = token.raw.data() + token.raw.size();
     const auto [stop, error] = std::from_chars(token.raw.data(), end, value);
     if (error == std::errc::result_out_of_range) {
-      value = std::strtod(std::string(token.raw).c_str(), nullptr);  // tells tiny from huge
+      // distinguishes tiny from huge numbers
+      value = std::strtod(std::string(token.raw).c_str(), nullptr);
     }
     if (!std::isfinite(value)) refuse(key, "a number that a double can hold");
     return value;
@@ -158,7 +159,7 @@ class Fields {
     if (!has(key) || tokens_[key].kind == Kind::null) return std::nullopt;
     return whole(key);
   }
-  // A relative path that does not lead out of the attempt's directory.
+  // A relative path that stays inside the attempt's folder.
   std::string path_inside(Key key) const {
     const std::filesystem::path path = text(key);
     const bool leads_out = path.is_absolute() ||
@@ -237,7 +238,7 @@ Examples read_examples(const Fields& fields) {
   for (const auto& [task, splits] : tasks.items()) {
     wanted(splits.is_object());
     for (const auto& [split, number] : splits.items()) {
-      // One that is not negative is read as unsigned.
+      // nlohmann::json parses non-negative numbers as unsigned.
       wanted(is_split(split) && number.is_number_unsigned() &&
              number.get<std::uint64_t>() <=
                  static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()));
@@ -283,7 +284,7 @@ Failed read_failed(const Fields& fields) {
   return failed;
 }
 
-// Builds `,"name":value` pairs at the end of a line.
+// Appends `,"name":value` pairs to a line.
 class Writer {
  public:
   explicit Writer(std::string& out) : out_(out) {}
@@ -425,7 +426,7 @@ std::string bounded_reason(std::string_view reason) {
   }
   text += reason;
   if (text.size() <= kMaxReason) return text;
-  constexpr std::size_t kKept = kMaxReason / 2 - 32;  // at each end; the note takes the rest
+  constexpr std::size_t kKept = kMaxReason / 2 - 32;  // at each end, leaving room for the note
   const auto inside_character = [&](std::size_t at) {
     return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
   };

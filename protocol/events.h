@@ -9,18 +9,18 @@
 
 namespace petlab::protocol {
 
-/// How many examples there are: by task, then by split (train, validation, test).
+/// Numbers of examples by task, then by split (train, validation, test).
 using Examples = std::map<std::string, std::map<std::string, std::int64_t>>;
 
-// The events of docs/reference/worker-protocol.md, one struct a type.
+// The events of docs/reference/worker-protocol.md, one struct per type.
 struct Started {
   std::int64_t pid = 0;
   std::string worker;
   std::string version;
-  std::string numerics;         // JSON object as text
-  std::string backbone_digest;  // as the worker saw it; may be empty
+  std::string numerics;         // JSON object
+  std::string backbone_digest;  // as seen by the worker; may be empty
   std::map<std::string, std::string> data_digests;
-  /// JSON object as text, may be empty: which build the worker is and what it computes on.
+  /// JSON object, may be empty: the worker's build and its device.
   std::string provenance = {};
   bool operator==(const Started&) const = default;
 };
@@ -28,7 +28,7 @@ struct Progress {
   std::int64_t step = 0;
   std::int64_t of = 0;
   std::optional<double> loss;  // absent: not finite
-  /// The most that the process held of its device's memory so far; absent: not told.
+  /// The highest memory use of the process on its device so far; absent if not reported.
   std::optional<double> device_memory_mib = std::nullopt;
   bool operator==(const Progress&) const = default;
 };
@@ -50,19 +50,19 @@ struct Finished {
   std::string artifact;  // empty: none
   std::optional<double> bls_bits;
   std::optional<std::int64_t> stored_bits;
-  std::optional<double> peak_memory_mib;  // of the machine's memory
+  std::optional<double> peak_memory_mib;  // host memory
   std::optional<double> train_seconds;
-  std::optional<double> device_memory_mib = std::nullopt;  // as of progress
-  Examples examples = {};  // that the trial was trained and scored on; empty: not told
+  std::optional<double> device_memory_mib = std::nullopt;  // as in Progress
+  Examples examples = {};  // used for training and evaluation; empty if not reported
   bool operator==(const Finished&) const = default;
 };
 struct Failed {
-  std::string reason;  // for people; to_line writes bounded_reason of it
+  std::string reason;  // for people; to_line shortens it with bounded_reason
   std::string kind = "error";
   bool operator==(const Failed&) const = default;
 };
 
-/// One line of `events.jsonl`.
+/// A line of `events.jsonl`.
 struct Event {
   std::int64_t seq = 0;
   double time = 0;  // seconds since 1970, UTC
@@ -70,18 +70,18 @@ struct Event {
   bool operator==(const Event&) const = default;
 };
 
-/// The line without its newline. Numbers are printed so that they read back bit-identical. Throws
-/// std::invalid_argument for what the protocol does not allow: a time that is not finite, text that
-/// is not UTF-8, a line that is too long. A failure's reason can always be written.
+/// Returns the line without its newline. Printed numbers read back bit-identical. Throws
+/// std::invalid_argument if the protocol does not allow the event: a time that is not finite, text
+/// that is not UTF-8, or a line that is too long. The reason of a failure can always be written.
 std::string to_line(const Event& event);
 
-/// The reason as an event holds it: bytes that are not UTF-8 are written as \xNN, and of a text of
-/// more than 4,096 bytes the middle is left out.
+/// Prepares a reason for an event: escapes bytes that are not UTF-8 as \xNN, and cuts the middle of
+/// texts longer than 4,096 bytes.
 std::string bounded_reason(std::string_view reason);
 
-/// Parses a line (without its newline). Throws std::runtime_error saying what was found and
-/// expected: no JSON, invalid UTF-8, a missing or wrong-typed field, an unknown type or version.
-/// The caller adds file and line.
+/// Parses a line without its newline. Throws std::runtime_error with the found and expected
+/// content: no JSON, invalid UTF-8, a missing or wrong-typed field, an unknown type or version. The
+/// caller adds file and line.
 Event parse_event(std::string_view line);
 
 }  // namespace petlab::protocol

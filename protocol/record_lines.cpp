@@ -18,14 +18,14 @@
 namespace petlab::protocol {
 namespace {
 
-/// Ends what was written of a line by somebody who was killed: it never counted. No JSON ends so.
+/// Marks a line whose writer was killed, so that it never counts. No JSON ends like this.
 constexpr std::string_view kTorn = "#torn";
 
 [[noreturn]] void fail_to_write(const std::filesystem::path& file) {
   throw base::Error(fmt::format("{}: cannot be written: {}", file.string(), std::strerror(errno)));
 }
 
-// True where the last line has no end: whoever wrote it was killed, or the disk was full.
+// True if the last line has no newline: its writer was killed, or the disk was full.
 bool ends_torn(int descriptor) {
   struct stat status {};
   char last = '\n';
@@ -48,13 +48,13 @@ void write_and_close(int descriptor, const std::string& text, bool synced,
   fail_to_write(file);
 }
 
-// Larger than any that a user and petlab fill line by line.
+// Far more than a user and petlab write line by line.
 constexpr std::uintmax_t kMostBytes = std::uintmax_t{1} << 30;
 
 }  // namespace
 
 std::string record_text(const RecordLine& line, const std::string& more) {
-  // A person's log lines may hold anything: what is no UTF-8 is replaced, not refused.
+  // Log lines may contain anything. Invalid UTF-8 is replaced rather than rejected.
   std::string text = line.dump(-1, ' ', false, RecordLine::error_handler_t::replace);
   if (!more.empty()) text.insert(text.size() - 1, "," + more);
   return text + "\n";

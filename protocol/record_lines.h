@@ -9,37 +9,37 @@
 
 namespace petlab::protocol {
 
-// Files of a runs folder to which petlab adds a line of JSON at a time: attempt.jsonl,
-// decisions.jsonl. Each line is an object with `v`, the version of its format.
+// Files of a runs folder to which petlab appends lines of JSON: attempt.jsonl, decisions.jsonl.
+// Each line is an object with `v`, its format version.
 
 using RecordLine = nlohmann::ordered_json;
 
-/// One write, so that the lines of two processes do not mix. A torn line is ended first, or this
-/// one would become a part of it, with a mark by which all leave it out. Throws base::Error.
+/// Appends a line with a single write, so that lines of two processes do not mix. First ends a torn
+/// line, with a mark that makes all readers skip it. Throws base::Error.
 void append_record(const std::filesystem::path& file, const RecordLine& line, bool synced);
 
-/// The same for the first line of a file that nobody else knows yet; it is made. A member of the
-/// line may come as JSON text, which is not read (`more`: `"provenance":{…}`).
+/// Creates a file with its first line. `more` is an additional member of the line as JSON text,
+/// which is not parsed (`"provenance":{…}`).
 void write_first_record(const std::filesystem::path& file, const RecordLine& line,
                         const std::string& more);
 
-/// The text of one line, with its newline; `more` as above.
+/// The text of a line with its newline; `more` as above.
 std::string record_text(const RecordLine& line, const std::string& more = {});
 
-/// Calls `take` with each complete line that is a JSON object of version 1. What `take` throws as
-/// std::invalid_argument or of a field's type leaves the line out. Returns what was left out, a
-/// line each: `FILE:LINE: why`; torn lines that were ended are nothing that anybody said. A missing
-/// file has no lines; one that exists but cannot be read throws base::Error.
+/// Calls `take` with each complete line that is a JSON object of version 1. A line is skipped if
+/// `take` throws std::invalid_argument or a JSON type error. Returns `FILE:LINE: why` for each
+/// skipped line except marked torn ones. A missing file has no lines; an unreadable one throws
+/// base::Error.
 std::vector<std::string> each_record(const std::filesystem::path& file,
                                      const std::function<void(const RecordLine&)>& take);
 
-/// Puts what is not empty.
+/// Adds the member unless `text` is empty.
 void put(RecordLine& line, const char* key, const std::string& text);
 template <typename Number>
 void put(RecordLine& line, const char* key, const std::optional<Number>& value) {
   if (value) line[key] = *value;
 }
-/// std::nullopt where it is missing or no number.
+/// std::nullopt if it is missing or not a number.
 template <typename Number>
 std::optional<Number> number_of(const RecordLine& line, const char* key) {
   const auto found = line.find(key);

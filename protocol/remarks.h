@@ -7,12 +7,12 @@
 
 namespace petlab::protocol {
 
-/// What the user remarks on a trial or a sweep; it decides nothing. A line of
-/// runs/<trial id>/remarks.jsonl or runs/sweeps/<name>.remarks.
+/// A user's remark on a trial or a sweep, which affects no computation. A line of runs/<trial
+/// id>/remarks.jsonl or runs/sweeps/<name>.remarks.
 struct Remark {
   enum class What {
     tag,
-    untag,  ///< takes the tag away again
+    untag,  ///< removes the tag
     note,
   };
   What what = What::note;
@@ -24,18 +24,18 @@ struct Remark {
 /// "tag", "untag", "note".
 const char* to_string(Remark::What what);
 
-/// Appends the lines and syncs them; the folder must be there. Throws base::Error.
+/// Appends the lines, synced; the folder must exist. Throws base::Error.
 void append_remarks(const std::filesystem::path& file, const std::vector<Remark>& remarks);
-/// In the order of the file; nothing where there is none. `left_out`, where given, gets
-/// "FILE:LINE: why" of each line that is not understood.
+/// Returns the remarks in file order; none if the file is missing. Appends "FILE:LINE: why" to
+/// `left_out` for each invalid line.
 std::vector<Remark> read_remarks(const std::filesystem::path& file,
                                  std::vector<std::string>* left_out = nullptr);
 
 inline constexpr std::size_t kLongestTag = 100;
 inline constexpr std::size_t kLongestNote = std::size_t{64} << 10;
-/// Why a text cannot be that: a tag is UTF-8 of some bytes without spaces, commas, quotes and signs
-/// at its beginning, so that conditions and lists can name it; a note is UTF-8, not empty and not
-/// too long. Empty: it can.
+/// Returns why the remark is invalid; empty if it is valid. Tags are UTF-8, at most kLongestTag
+/// bytes, without spaces, commas, quotes, comparison signs or a leading + or -, so that conditions
+/// and lists can name them. Notes are UTF-8, not empty, and at most kLongestNote bytes.
 std::string why_no_remark(const Remark& remark);
 
 }  // namespace petlab::protocol

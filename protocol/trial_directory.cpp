@@ -9,7 +9,7 @@
 namespace petlab::protocol {
 namespace {
 
-/// A name as a file may have it, everywhere.
+/// Escapes a name for use as a file name on any system.
 std::string plain_name(const std::string& name) {
   std::string file;
   for (const unsigned char c : name) {

@@ -85,7 +85,7 @@ void read_tasks(const json& input, TrialFile& content) {
     return;
   }
   for (const std::string& name : content.config.tasks) {
-    // An unknown name is reported by sweeps::validate().
+    // sweeps::validate() reports unknown names.
     if (const sweeps::TaskDeclaration* task = sweeps::find_task(name))
       content.tasks.push_back(*task);
   }
@@ -133,8 +133,8 @@ TrialFile parse(const json& input) {
   return content;
 }
 
-// `tasks` as it stands in the file. The trials of a run have the same as a rule, and it is most of
-// the text.
+// The text of `tasks`. It is most of the file, and usually the same in all trials of a run, so the
+// last one is cached.
 const std::string& tasks_text(const std::vector<sweeps::TaskDeclaration>& tasks) {
   thread_local std::vector<sweeps::TaskDeclaration> known;
   thread_local std::string text;
@@ -144,7 +144,7 @@ const std::string& tasks_text(const std::vector<sweeps::TaskDeclaration>& tasks)
     for (const sweeps::TaskDeclaration& task : tasks) out["tasks"].push_back(to_json(task));
     text.clear();
     const std::string object = out.dump(1);
-    text = object.substr(1, object.size() - 3) + ",";  // without the braces and their lines' ends
+    text = object.substr(1, object.size() - 3) + ",";  // without the braces and their newlines
     known = tasks;
   }
   return text;
@@ -178,11 +178,11 @@ std::string trial_file_text(const std::filesystem::path& file, const TrialFile& 
                      {"checkpoint", content.resume->checkpoint}};
   }
   try {
-    std::string made = out.dump(1) + "\n";
-    // No text within has a line's end of its own.
-    made.insert(made.find("\n \"backbone_folder\":"), tasks_text(content.tasks));
-    return made;
-  } catch (const json::exception& error) {  // a path or text that is no UTF-8
+    std::string json_text = out.dump(1) + "\n";
+    // Nested texts contain no raw newlines.
+    json_text.insert(json_text.find("\n \"backbone_folder\":"), tasks_text(content.tasks));
+    return json_text;
+  } catch (const json::exception& error) {  // a path or text is not UTF-8
     throw base::Error(fmt::format("{}: cannot be written: {}", file.string(), error.what()));
   }
 }

@@ -16,7 +16,7 @@
 namespace petlab::questions {
 namespace {
 
-// The metric that counts for a task among those that were reported.
+// The metric that ranks a task's trials, chosen from those reported.
 std::string metric_of(const std::string& task, const std::set<std::string>& reported,
                       const BestRequest& request) {
   if (!request.metric.empty()) return request.metric;
@@ -76,7 +76,7 @@ BestResult best(const results::ScoreReader& reader, const BestRequest& request) 
     std::optional<double> test;
   };
   BestResult result;
-  std::vector<std::size_t> rows;  // of result.trials
+  std::vector<std::size_t> rows;  // rows of result.trials
   for (const auto& [task, metrics] : reported) {
     const std::string metric = metric_of(task, metrics, request);
     const bool higher = is_highest_best(metric, request);

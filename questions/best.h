@@ -11,10 +11,10 @@ namespace petlab::questions {
 
 struct BestRequest {
   std::vector<results::Condition> where;
-  std::string metric;                    ///< empty: the one that selects the task's best step
-  std::optional<bool> higher_is_better;  ///< absent: as metrics/metric_table.h says
+  std::string metric;                    ///< empty: the metric that selects the task's best step
+  std::optional<bool> higher_is_better;  ///< absent: as in metrics/metric_table.h
   std::string split = "validation";
-  std::int64_t top = 1;  ///< trials of each task
+  std::int64_t top = 1;  ///< number of trials per task
 };
 
 struct BestTrial {
@@ -22,18 +22,18 @@ struct BestTrial {
   std::string trial_id;
   std::string metric;
   double value = 0;
-  std::optional<double> test;          ///< the same metric of the test split
-  std::vector<results::Value> fields;  ///< as BestResult::fields
+  std::optional<double> test;          ///< of the same metric on the test split
+  std::vector<results::Value> fields;  ///< in the order of BestResult::fields
 };
 
 struct BestResult {
-  std::vector<std::string> fields;  ///< in which the selected trials differ, and the seed
-  std::vector<BestTrial> trials;    ///< by task, the best first; of equal ones the first recorded
+  std::vector<std::string> fields;  ///< those that differ among the trials, and the seed
+  std::vector<BestTrial> trials;    ///< by task, best first; ties in the order of recording
 };
 
-/// The best trials of each task. Choosing by the test split would report the luck of the draw, so
-/// validation is the default. Throws std::invalid_argument where nothing is selected, and where it
-/// is not known which metric counts, or which way.
+/// Finds the best trials of each task. The default split is validation, because choosing by test
+/// scores would report the luckiest trial. Throws std::invalid_argument if nothing is selected, or
+/// if the metric or its direction is unknown.
 BestResult best(const results::ScoreReader& reader, const BestRequest& request);
 
 }  // namespace petlab::questions

@@ -5,7 +5,7 @@
 
 namespace petlab::questions {
 Collected::Collected(const results::ScoreReader& reader, const results::ScoreQuestion& question)
-    : own_(question.fields.size()), fields_(question.fields) {
+    : question_fields_(question.fields.size()), fields_(question.fields) {
   const std::vector<results::Word>& configuration = results::configuration_words();
   fields_.insert(fields_.end(), configuration.begin(), configuration.end());
   columns_.resize(fields_.size());
@@ -16,9 +16,9 @@ Collected::Collected(const results::ScoreReader& reader, const results::ScoreQue
         task_codes.emplace(trial.tasks, static_cast<std::uint32_t>(tasks_.size()));
     if (is_new) tasks_.push_back(results::listed(trial.tasks));
     Row row{trial.key, tasks->second, trial.configuration, trial.has_result, scores_.size(), 0};
-    for (std::size_t i = 0; i < own_; ++i) note(columns_[i], trial.fields[i], codes_);
+    for (std::size_t i = 0; i < question_fields_; ++i) note(columns_[i], trial.fields[i], codes_);
     for (std::size_t i = 0; i < trial.configuration_values.size(); ++i) {
-      note(columns_[own_ + i], trial.configuration_values[i], configurations_);
+      note(columns_[question_fields_ + i], trial.configuration_values[i], configurations_);
     }
     for (const results::Score& score : trial.scores()) {
       const auto [code, new_series] =

@@ -10,46 +10,47 @@
 
 namespace petlab::questions {
 
-/// The trials that a question is about, in little memory: a field's value is the number of one of
-/// its different values.
+/// The trials selected by a question, stored compactly: a field's values are indices of its
+/// distinct values.
 class Collected {
  public:
   struct Row {
     std::int64_t trial = 0;
-    std::uint32_t tasks = 0;          ///< of tasks()
-    std::uint32_t configuration = 0;  ///< equal: the same configuration, but perhaps for the seed
+    std::uint32_t tasks = 0;          ///< index in tasks()
+    std::uint32_t configuration = 0;  ///< equal for equal configurations, ignoring the seed
     bool has_result = false;
-    std::size_t first_score = 0;  ///< of scores()
+    std::size_t first_score = 0;  ///< index in scores()
     std::size_t end_score = 0;
   };
   struct Score {
-    std::uint32_t series = 0;  ///< of series()
+    std::uint32_t series = 0;  ///< index in series()
     std::int64_t step = 0;
-    std::optional<double> value;  ///< finite; absent: undefined
+    std::optional<double> value;  ///< finite; absent if undefined
   };
 
-  /// Reads all that `question` asks for.
+  /// Reads everything selected by `question`.
   Collected(const results::ScoreReader& reader, const results::ScoreQuestion& question);
 
   /// The question's fields, then results::configuration_words().
   const std::vector<results::Word>& fields() const { return fields_; }
-  std::size_t first_configuration_field() const { return own_; }
+  std::size_t first_configuration_field() const { return question_fields_; }
   const std::vector<Row>& rows() const { return rows_; }
   const std::vector<results::SeriesName>& series() const { return series_; }
   const std::vector<Score>& scores() const { return scores_; }
-  /// The tasks of trials, one list for each different one.
+  /// The distinct task lists of the trials.
   const std::vector<std::vector<std::string>>& tasks() const { return tasks_; }
   const std::string& trial_id(std::size_t row) const { return ids_[row]; }
-  /// Which of its values a field has in a row: equal values have equal numbers.
+  /// The index of a field's value in a row. Equal values have equal indices.
   std::uint32_t code(std::size_t row, std::size_t field) const {
-    return field < own_
-               ? codes_[row * own_ + field]
-               : configurations_[rows_[row].configuration * (fields_.size() - own_) + field - own_];
+    return field < question_fields_
+               ? codes_[row * question_fields_ + field]
+               : configurations_[rows_[row].configuration * (fields_.size() - question_fields_) +
+                                 field - question_fields_];
   }
   const results::Value& value(std::size_t row, std::size_t field) const {
     return columns_[field].values[code(row, field)];
   }
-  /// The place of a field; throws std::out_of_range where there is none of that name.
+  /// The index of a field. Throws std::out_of_range if there is none of that name.
   std::size_t field(std::string_view name) const;
 
  private:
@@ -61,13 +62,13 @@ class Collected {
 
   static void note(Column& column, const results::Value& value, std::vector<std::uint32_t>& codes);
 
-  std::size_t own_;  // fields of the question
+  std::size_t question_fields_;  // number of the question's fields
   std::vector<results::Word> fields_;
   std::vector<Column> columns_;
   std::vector<Row> rows_;
   std::vector<std::string> ids_;
   std::vector<std::uint32_t> codes_;           // (rows, own_)
-  std::vector<std::uint32_t> configurations_;  // (configurations, the other fields)
+  std::vector<std::uint32_t> configurations_;  // (configurations, other fields)
   std::vector<Score> scores_;
   std::vector<results::SeriesName> series_;
   std::vector<std::vector<std::string>> tasks_;

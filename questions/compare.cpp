@@ -21,10 +21,10 @@ namespace {
 
 using metrics::MetricRow;
 
-// Below it no ordering of signs is rare enough for 1 in 20: 2 / 2^5.
+// With fewer pairs, no arrangement of signs is rarer than 1 in 20: 2 / 2^5.
 constexpr std::int64_t kFewestForRanks = 6;
 
-// Fields that both sides vary over the same values: their trials are pairs of equal ones.
+// Fields that vary over the same values on both sides. Trials with equal values of them are paired.
 std::vector<std::string> shared_fields(const SideScores& a, const SideScores& b) {
   std::vector<std::string> shared;
   for (const auto& [name, values] : a.varied()) {
@@ -39,54 +39,59 @@ std::string undefined_text(const std::string& name, std::int64_t undefined) {
                      undefined == 1 ? "score" : "scores");
 }
 
-std::string better_of(const Comparison& made, const std::string& baseline) {
-  const std::optional<bool> higher_is_better = metrics::higher_is_better(made.metric);
+std::string better_of(const Comparison& comparison, const std::string& baseline) {
+  const std::optional<bool> higher_is_better = metrics::higher_is_better(comparison.metric);
   if (!higher_is_better) {
-    return *made.effect > 0 ? made.side + " is higher" : made.side + " is lower";
+    return *comparison.effect > 0 ? comparison.side + " is higher" : comparison.side + " is lower";
   }
-  return ((*made.effect > 0) == *higher_is_better ? made.side : baseline) + " is better";
+  return ((*comparison.effect > 0) == *higher_is_better ? comparison.side : baseline) +
+         " is better";
 }
 
-// How many seeds would show a difference of this size; empty if that is not the matter.
-std::string seeds_needed(const Comparison& made, double level) {
-  if (!made.standardised || *made.standardised == 0) return {};
-  const metrics::PairsNeeded needed =
-      metrics::pairs_needed(*made.effect, std::fabs(*made.effect / *made.standardised), level);
-  if (needed.answer != metrics::PairsNeeded::Answer::pairs || needed.pairs <= made.pairs) return {};
-  return fmt::format("; needs {}", metrics::more_seeds(needed, made.pairs));
+// How many seeds would show a difference of this size; empty if seeds are not the problem.
+std::string seeds_needed(const Comparison& comparison, double level) {
+  if (!comparison.standardised || *comparison.standardised == 0) return {};
+  const metrics::PairsNeeded needed = metrics::pairs_needed(
+      *comparison.effect, std::fabs(*comparison.effect / *comparison.standardised), level);
+  if (needed.answer != metrics::PairsNeeded::Answer::pairs || needed.pairs <= comparison.pairs)
+    return {};
+  return fmt::format("; needs {}", metrics::more_seeds(needed, comparison.pairs));
 }
 
-std::string verdict_over_seeds(const Comparison& made, const std::string& baseline, double level) {
-  if (made.pairs == 0) return "no pairs: no equal task and seed";
-  if (made.pairs < metrics::kFewestPairs) {
-    return !made.over_examples() ? "too few pairs to say anything" : "too few seeds for a test";
+std::string verdict_over_seeds(const Comparison& comparison, const std::string& baseline,
+                               double level) {
+  if (comparison.pairs == 0) return "no pairs: no equal task and seed";
+  if (comparison.pairs < metrics::kFewestPairs) {
+    return !comparison.over_examples() ? "too few pairs to say anything"
+                                       : "too few seeds for a test";
   }
-  if (!made.p) {
-    return std::fabs(*made.effect) <= metrics::kEqualSpread * std::fabs(*made.mean)
+  if (!comparison.p) {
+    return std::fabs(*comparison.effect) <= metrics::kEqualSpread * std::fabs(*comparison.mean)
                ? "equal in every pair"
                : "the same difference in every pair: no test";
   }
-  if (made.significant(level)) return better_of(made, baseline);
-  return "no difference shown" + seeds_needed(made, level);
+  if (comparison.significant(level)) return better_of(comparison, baseline);
+  return "no difference shown" + seeds_needed(comparison, level);
 }
 
-std::string verdict(const Comparison& made, const std::string& baseline, double level) {
+std::string verdict(const Comparison& comparison, const std::string& baseline, double level) {
   std::vector<std::string> undefined;
-  if (made.baseline_undefined > 0) {
-    undefined.push_back(undefined_text(baseline, made.baseline_undefined));
+  if (comparison.baseline_undefined > 0) {
+    undefined.push_back(undefined_text(baseline, comparison.baseline_undefined));
   }
-  if (made.undefined > 0) undefined.push_back(undefined_text(made.side, made.undefined));
+  if (comparison.undefined > 0)
+    undefined.push_back(undefined_text(comparison.side, comparison.undefined));
   if (!undefined.empty()) return fmt::format("undefined: {}", fmt::join(undefined, ", "));
-  std::string text = verdict_over_seeds(made, baseline, level);
-  if (!made.over_examples() || !made.examples_p) return text;
-  const bool shown = *made.examples_p < level;
-  if (made.pairs < metrics::kFewestPairs) {
+  std::string text = verdict_over_seeds(comparison, baseline, level);
+  if (!comparison.over_examples() || !comparison.examples_p) return text;
+  const bool shown = *comparison.examples_p < level;
+  if (comparison.pairs < metrics::kFewestPairs) {
     return text + "; with these seeds, " +
-           (shown ? better_of(made, baseline) + " on other examples"
+           (shown ? better_of(comparison, baseline) + " on other examples"
                   : "examples show no difference");
   }
-  if (made.significant(level) && shown) return text;
-  return text + (metrics::limit_of(*made.examples->bootstrap) == metrics::Limit::seeds
+  if (comparison.significant(level) && shown) return text;
+  return text + (metrics::limit_of(*comparison.examples->bootstrap) == metrics::Limit::seeds
                      ? "; limited by the seeds"
                      : "; limited by the examples");
 }
@@ -120,12 +125,12 @@ class PairedPredictions {
   }
 
   const CompareRequest& request_;
-  // By trial and task.
+  // by trial and task
   std::map<std::pair<std::string, std::string>, std::optional<metrics::KeptPredictions>> known_;
 };
 
-// Nothing without predictions of each pair. Predictions that cannot be read or paired leave the
-// comparison over seeds as it is, with a note.
+// std::nullopt without predictions for each pair. If predictions cannot be read or paired, adds a
+// note and leaves the comparison over seeds as it is.
 template <typename Pairs, typename Note>
 std::optional<metrics::ExampleComparison> over_examples_of(
     const MetricRow& metric, Pairs pairs, const metrics::CrossedBootstrapOptions& options,
@@ -141,7 +146,7 @@ std::optional<metrics::ExampleComparison> over_examples_of(
   return std::nullopt;
 }
 
-// p over examples, by Holm over all comparisons.
+// Adjusts p over examples by Holm's method, over all comparisons.
 void adjust_over_examples(std::vector<Comparison>& comparisons) {
   std::vector<double> p_values;
   std::vector<Comparison*> those;
@@ -160,9 +165,10 @@ void adjust_over_examples(std::vector<Comparison>& comparisons) {
 
 std::optional<Comparison::OverExamples> Comparison::over_examples() const {
   if (!examples || !examples->bootstrap) return std::nullopt;
-  const metrics::CrossedBootstrap& made = *examples->bootstrap;
-  if (made.interval && made.p) return OverExamples{*made.interval, *made.p};
-  return OverExamples{made.examples.bca.value_or(made.examples.percentile), made.examples.p};
+  const metrics::CrossedBootstrap& bootstrap = *examples->bootstrap;
+  if (bootstrap.interval && bootstrap.p) return OverExamples{*bootstrap.interval, *bootstrap.p};
+  return OverExamples{bootstrap.examples.bca.value_or(bootstrap.examples.percentile),
+                      bootstrap.examples.p};
 }
 
 CompareResult compare(const results::ScoreReader& reader, const CompareRequest& request) {
@@ -182,8 +188,8 @@ CompareResult compare(const results::ScoreReader& reader, const CompareRequest& 
     const SideScores::Results baseline_results = baseline.results(shared);
     const SideScores::Results other_results = other.results(shared);
     for (const auto& [metric, tasks] : a) {
-      const auto its = b.find(metric);
-      if (its == b.end()) continue;
+      const auto of_other = b.find(metric);
+      if (of_other == b.end()) continue;
       std::vector<const metrics::ScoresByPair*> of_baseline;
       std::vector<const metrics::ScoresByPair*> of_side;
       const auto add = [&, &metric = metric](const std::string& task,
@@ -200,8 +206,8 @@ CompareResult compare(const results::ScoreReader& reader, const CompareRequest& 
       const MetricRow* const row = metrics::find_metric(metric);
       const bool by_example = request.predictions && request.split == "test" && row != nullptr;
       for (const auto& [task, scores] : tasks) {
-        const auto same = its->second.find(task);
-        if (same == its->second.end()) continue;
+        const auto same = of_other->second.find(task);
+        if (same == of_other->second.end()) continue;
         add(task, scores, same->second);
         if (by_example) {
           result.comparisons.back().examples = over_examples_of(
@@ -228,7 +234,7 @@ CompareResult compare(const results::ScoreReader& reader, const CompareRequest& 
     throw std::invalid_argument("the sides have no metric of one task in common");
   }
   std::vector<metrics::PairedComparison*> family;
-  for (Comparison& made : result.comparisons) family.push_back(&made);
+  for (Comparison& comparison : result.comparisons) family.push_back(&comparison);
   metrics::adjust(family);
   adjust_over_examples(result.comparisons);
   const double level = 1 - request.confidence;
@@ -236,13 +242,13 @@ CompareResult compare(const results::ScoreReader& reader, const CompareRequest& 
   bool rests_on_normality = false;
   bool unpaired = false;
   bool over_examples = false;
-  for (Comparison& made : result.comparisons) {
-    tested += made.p ? 1 : 0;
-    made.verdict = verdict(made, request.baseline.name, level);
-    unpaired = unpaired || made.unpaired > 0;
-    over_examples = over_examples || made.over_examples().has_value();
+  for (Comparison& comparison : result.comparisons) {
+    tested += comparison.p ? 1 : 0;
+    comparison.verdict = verdict(comparison, request.baseline.name, level);
+    unpaired = unpaired || comparison.unpaired > 0;
+    over_examples = over_examples || comparison.over_examples().has_value();
     rests_on_normality =
-        rests_on_normality || (made.significant(level) && made.pairs < kFewestForRanks);
+        rests_on_normality || (comparison.significant(level) && comparison.pairs < kFewestForRanks);
   }
   if (tested > 1) {
     result.notes.push_back(fmt::format("p is adjusted for {} comparisons (Holm)", tested));

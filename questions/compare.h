@@ -15,23 +15,23 @@ struct CompareRequest : SideQuestion {
   Side baseline;
   std::vector<Side> others;
   double confidence = 0.95;
-  /// What a trial predicted for the test data of a task; absent if it was not kept. Empty: nothing
-  /// is compared over examples.
+  /// Returns a trial's predictions for a task's test data; absent if they were not kept. Empty
+  /// function: no comparison over examples.
   std::function<std::optional<metrics::KeptPredictions>(const ResultOf& result,
                                                         const std::string& task)>
       predictions;
 };
 
-/// One metric of one task of a side and the baseline, or its mean over all tasks.
+/// Compares a side with the baseline by one metric, on one task or by the mean over all tasks.
 struct Comparison : metrics::PairedComparison {
   std::string side;
   std::string task;  ///< empty: all tasks
   std::string metric;
-  /// Side against baseline over the examples of the test split, with the seeds of the pairs. Absent
-  /// for all tasks, and unless the predictions of each pair were kept.
+  /// Compares side and baseline over the examples of the test split, with the seeds of the pairs.
+  /// Absent for the mean over tasks, and unless the predictions of each pair were kept.
   std::optional<metrics::ExampleComparison> examples;
-  /// By McNemar's exact test of accuracy with one seed, else by the bootstrap; adjusted by Holm
-  /// over the answer.
+  /// From McNemar's exact test for accuracy with one seed, otherwise from the bootstrap; adjusted
+  /// by Holm's method over all comparisons.
   std::optional<double> examples_p;
   std::string verdict;  ///< in words
 
@@ -49,11 +49,11 @@ struct CompareResult {
   std::vector<std::string> notes;
 };
 
-/// Compares the sides with the baseline over seeds, task by task, and over fields that both vary in
-/// the same way, by the rule of metrics/paired_comparison.h. If predictions were kept, the examples
-/// are compared as well; predictions that cannot be read or paired are noted. Throws
-/// std::invalid_argument where a side selects nothing, or has several trials for one seed (naming
-/// the fields in which they differ).
+/// Compares the sides with the baseline over seeds, task by task, by the rule of
+/// metrics/paired_comparison.h. Pairs also match in fields that vary in the same way on both sides.
+/// If predictions were kept, compares over examples as well; unreadable or unpaired predictions are
+/// noted. Throws std::invalid_argument if a side selects nothing, or has several trials for one
+/// seed (naming the fields in which they differ).
 CompareResult compare(const results::ScoreReader& reader, const CompareRequest& request);
 
 }  // namespace petlab::questions

@@ -18,7 +18,8 @@ using results::Word;
 
 constexpr int kMostKnownValues = 1000;
 
-// What an unquoted value of a field of unknown type may mean: SQLite and definitions compare each.
+// All meanings of an unquoted value if the field's type is unknown. SQLite and definitions compare
+// with each.
 std::vector<Value> free_values(const sweeps::WrittenValue& written) {
   if (written.quoted) return {written.text};
   const nlohmann::json json = nlohmann::json::parse(written.text, nullptr, false);
@@ -27,11 +28,11 @@ std::vector<Value> free_values(const sweeps::WrittenValue& written) {
   return {written.text};
 }
 
-// In quotes, a quote inside twice.
+// Quotes a text and doubles quotes inside.
 std::string quoted(const std::string& text) {
-  std::string made = "'";
-  for (const char c : text) made += c == '\'' ? "''" : std::string(1, c);
-  return made + "'";
+  std::string quoted_text = "'";
+  for (const char c : text) quoted_text += c == '\'' ? "''" : std::string(1, c);
+  return quoted_text + "'";
 }
 
 std::string value_text(const Value& value) {
@@ -52,7 +53,7 @@ std::string where_text(const std::vector<Condition>& conditions) {
       if (!second_reading) {
         values.push_back(value_text(condition.values[i]));
       } else if (free_values({*text, false}).size() > 1) {
-        values.back() = *text;  // unquoted, it means both
+        values.back() = *text;  // an unquoted value has both meanings
       } else {
         values.push_back(quoted(*text));
       }
@@ -66,7 +67,7 @@ std::string where_text(const std::vector<Condition>& conditions) {
 Value value_of(const nlohmann::json& json) {
   if (json.is_null()) return std::monostate();
   if (json.is_boolean()) return std::int64_t{json.get<bool>() ? 1 : 0};
-  // What SQLite reads in the JSON of an earlier petlab's `user`.
+  // As SQLite reads the `user` JSON of an earlier petlab.
   constexpr auto kLargest = std::uint64_t{std::numeric_limits<std::int64_t>::max()};
   if (json.is_number_unsigned() && json.get<std::uint64_t>() > kLargest) return json.get<double>();
   if (json.is_number_integer()) return json.get<std::int64_t>();
@@ -96,24 +97,24 @@ Word field_named(std::string_view text) {
 }
 
 Condition typed(const sweeps::WrittenCondition& written, Word word) {
-  Condition made{std::move(word), written.comparison, {}};
+  Condition condition{std::move(word), written.comparison, {}};
   const bool listed = written.comparison == sweeps::Comparison::equal ||
                       written.comparison == sweeps::Comparison::unequal;
-  if (made.word.scope == results::WordScope::tag && !listed) {
+  if (condition.word.scope == results::WordScope::tag && !listed) {
     throw std::invalid_argument("tag: found a comparison by size, expected = or !=");
   }
-  if (made.word.user_key.empty()) {
-    for (const nlohmann::json& value : sweeps::typed_values(written, made.word.type)) {
-      made.values.push_back(value_of(value));
+  if (condition.word.user_key.empty()) {
+    for (const nlohmann::json& value : sweeps::typed_values(written, condition.word.type)) {
+      condition.values.push_back(value_of(value));
     }
-    return made;
+    return condition;
   }
   for (const sweeps::WrittenValue& value : written.values) {
     std::vector<Value> possible = free_values(value);
     if (!listed) possible.resize(1);
-    made.values.insert(made.values.end(), possible.begin(), possible.end());
+    condition.values.insert(condition.values.end(), possible.begin(), possible.end());
   }
-  return made;
+  return condition;
 }
 
 Condition one_of(std::string_view field, std::vector<Value> values, int line) {

@@ -14,7 +14,7 @@
 namespace petlab::questions {
 namespace {
 
-// Absent: a score is undefined.
+// Absent if a score is undefined.
 std::optional<double> mean_of(const metrics::ScoresByPair& scores) {
   double sum = 0;
   for (const auto& [pair, value] : scores) {
@@ -24,7 +24,7 @@ std::optional<double> mean_of(const metrics::ScoresByPair& scores) {
   return sum / static_cast<double>(scores.size());
 }
 
-// The score of each side; absent: one of them lacks the task, or has an undefined score.
+// The score of each side; absent if a side lacks the task or has an undefined score.
 std::optional<std::vector<double>> scores_of_task(const std::vector<SideScores::Scores>& sides,
                                                   const std::string& metric,
                                                   const std::string& task, bool higher) {
@@ -41,7 +41,8 @@ std::optional<std::vector<double>> scores_of_task(const std::vector<SideScores::
   return scores;
 }
 
-// A side in no group differs from all others and has a letter to itself.
+// Assigns a letter to each group. A side in no group differs from all others and gets its own
+// letter.
 std::vector<std::string> letters(std::vector<std::vector<std::size_t>> groups, std::size_t sides) {
   for (std::size_t side = 0; side < sides; ++side) {
     const bool grouped = std::any_of(groups.begin(), groups.end(), [&](const auto& group) {
@@ -59,7 +60,7 @@ std::vector<std::string> letters(std::vector<std::vector<std::size_t>> groups, s
   return all;
 }
 
-// "a, b > c" by the groups of Wilcoxon's test; nothing where groups overlap.
+// "a, b > c" by the groups of Wilcoxon's test; empty if groups overlap.
 std::string order_text(const Ranking& ranking) {
   std::string text = ranking.sides.front();
   for (std::size_t side = 1; side < ranking.sides.size(); ++side) {
@@ -75,11 +76,11 @@ std::string order_text(const Ranking& ranking) {
 
 Ranking ranking_of(const std::string& metric, const std::map<std::string, std::vector<double>>& by,
                    const std::vector<Side>& sides, double level) {
-  Ranking made;
-  made.metric = metric;
+  Ranking ranking;
+  ranking.metric = metric;
   std::vector<std::vector<double>> scores;
   for (const auto& [task, of_task] : by) {
-    made.tasks.push_back(task);
+    ranking.tasks.push_back(task);
     scores.push_back(of_task);
   }
   const std::vector<double> ranks = metrics::rank_variants(scores, level).average_ranks;
@@ -89,15 +90,15 @@ Ranking ranking_of(const std::string& metric, const std::map<std::string, std::v
                    [&](std::size_t a, std::size_t b) { return ranks[a] < ranks[b]; });
   std::vector<std::vector<double>> sorted(scores.size());
   for (const std::size_t side : order) {
-    made.sides.push_back(sides[side].name);
+    ranking.sides.push_back(sides[side].name);
     for (std::size_t task = 0; task < scores.size(); ++task) {
       sorted[task].push_back(scores[task][side]);
     }
   }
-  made.ranks = metrics::rank_variants(sorted, level);
-  made.nemenyi = letters(made.ranks.nemenyi_groups, sides.size());
-  made.wilcoxon = letters(made.ranks.wilcoxon_groups, sides.size());
-  return made;
+  ranking.ranks = metrics::rank_variants(sorted, level);
+  ranking.nemenyi = letters(ranking.ranks.nemenyi_groups, sides.size());
+  ranking.wilcoxon = letters(ranking.ranks.wilcoxon_groups, sides.size());
+  return ranking;
 }
 
 }  // namespace

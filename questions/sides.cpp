@@ -13,13 +13,13 @@ namespace petlab::questions {
 namespace {
 
 results::ScoreQuestion scores_of(const SideQuestion& question, const Side& side) {
-  results::ScoreQuestion asked;
-  asked.fields = {results::word_named("seed"), results::word_named("attempt")};
-  asked.where = question.where;
-  asked.where.insert(asked.where.end(), side.where.begin(), side.where.end());
-  asked.metrics = question.metrics;
-  asked.splits = {question.split};
-  return asked;
+  results::ScoreQuestion score_question;
+  score_question.fields = {results::word_named("seed"), results::word_named("attempt")};
+  score_question.where = question.where;
+  score_question.where.insert(score_question.where.end(), side.where.begin(), side.where.end());
+  score_question.metrics = question.metrics;
+  score_question.splits = {question.split};
+  return score_question;
 }
 
 }  // namespace

@@ -14,23 +14,24 @@
 
 namespace petlab::questions {
 
-/// Trials that are compared with others.
+/// One side of a comparison.
 struct Side {
   std::string name;
   std::vector<results::Condition> where;
 };
 
-/// `variant=a and seed<45` as a side, or the bare name of a variant. Throws std::invalid_argument.
+/// Parses a condition such as `variant=a and seed<45`, or the name of a variant. Throws
+/// std::invalid_argument.
 Side parse_side(const std::string& text);
 
-/// What a side is compared by.
+/// The scores to compare.
 struct SideQuestion {
-  std::vector<results::Condition> where;  ///< of all sides
+  std::vector<results::Condition> where;  ///< for all sides
   std::vector<std::string> metrics;       ///< empty: all
   std::string split = "test";
 };
 
-/// The attempt that a trial's result comes from.
+/// The attempt with a trial's result.
 struct ResultOf {
   std::string trial_id;
   std::int64_t attempt = 0;
@@ -41,15 +42,16 @@ class SideScores {
  public:
   SideScores(const results::ScoreReader& reader, const SideQuestion& question, Side side);
 
-  /// The fields of the configuration in which the trials differ, the seed apart, with their values.
+  /// The configuration fields in which the trials differ, except for the seed, with their values.
   using Varied = std::map<std::string, std::set<std::string>>;
   const Varied& varied() const { return varied_; }
 
-  /// By metric, then by task. A pair is a seed and a value of each field in `shared`. Throws
-  /// std::invalid_argument if a pair has several trials, naming the fields in which they differ.
+  /// By metric, then by task. A pair is identified by a seed and a value of each field in `shared`.
+  /// Throws std::invalid_argument if a pair has several trials, naming the fields in which they
+  /// differ.
   using Scores = std::map<std::string, std::map<std::string, metrics::ScoresByPair>>;
   Scores scores(const std::vector<std::string>& shared = {}) const;
-  /// Where these scores come from, by task, then by pair.
+  /// The results with these scores, by task, then by pair.
   using Results = std::map<std::string, std::map<std::string, ResultOf>>;
   Results results(const std::vector<std::string>& shared = {}) const;
 

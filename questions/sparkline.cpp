@@ -18,7 +18,7 @@ std::string sparkline(std::span<const std::optional<double>> values, std::size_t
     for (std::size_t i = bar * values.size() / bars; i < end; ++i) {
       if (!values[i] || !std::isfinite(*values[i])) continue;
       ++n;
-      sum += (*values[i] - sum) / static_cast<double>(n);  // a mean that cannot overflow by adding
+      sum += (*values[i] - sum) / static_cast<double>(n);  // running mean, which cannot overflow
     }
     if (n > 0 && std::isfinite(sum)) heights[bar] = sum;
   }
@@ -36,7 +36,7 @@ std::string sparkline(std::span<const std::optional<double>> values, std::size_t
     } else if (high == low) {
       line += "▄";
     } else {
-      // Halved first: the difference of the largest doubles is none.
+      // Halved first, because the difference of the largest doubles would overflow.
       const double place = (*height / 2 - low / 2) / (high / 2 - low / 2);
       line += kBars[std::min<std::size_t>(kBars.size() - 1,
                                           static_cast<std::size_t>(place * kBars.size()))];

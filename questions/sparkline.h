@@ -6,9 +6,9 @@
 
 namespace petlab::questions {
 
-/// The values as bars, ▁ the lowest and █ the highest, at most `width` of them: where there are
-/// more, each is the mean of its part. A space where a value is undefined or not finite; all alike
-/// are ▄.
+/// Draws the values as bars from ▁ (lowest) to █ (highest), at most `width` of them. If there are
+/// more values, each bar is the mean of several. An undefined or infinite value is a space; if all
+/// are equal, they are ▄.
 std::string sparkline(std::span<const std::optional<double>> values, std::size_t width = 40);
 
 }  // namespace petlab::questions

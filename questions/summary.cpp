@@ -24,7 +24,7 @@ bool contains(const std::vector<Word>& words, std::string_view name) {
   return std::any_of(words.begin(), words.end(), [&](const Word& w) { return w.name == name; });
 }
 
-// Numbers of values, joined: what tells one group from another.
+// Indices of a group's values, joined.
 using GroupKey = std::u32string;
 
 struct Group {
@@ -33,7 +33,7 @@ struct Group {
   std::vector<double> values;
   std::int64_t undefined = 0;
   std::int64_t pending = 0;
-  std::int64_t last_trial = -1;  // a trial counts once, also where two sweeps have it
+  std::int64_t last_trial = -1;  // counts a trial once, even if it is in two sweeps
 };
 
 class Summariser {
@@ -70,14 +70,14 @@ class Summariser {
  private:
   static results::ScoreQuestion question(const results::ScoreReader& reader,
                                          const SummaryRequest& request) {
-    results::ScoreQuestion asked;
-    asked.where = request.where;
-    asked.metrics = request.metrics;
-    asked.splits = {request.split};
+    results::ScoreQuestion score_question;
+    score_question.where = request.where;
+    score_question.metrics = request.metrics;
+    score_question.splits = {request.split};
     const auto add = [&](const Word& word) {
-      if (word.scope != WordScope::score && !contains(asked.fields, word.name) &&
+      if (word.scope != WordScope::score && !contains(score_question.fields, word.name) &&
           !contains(results::configuration_words(), word.name)) {
-        asked.fields.push_back(word);
+        score_question.fields.push_back(word);
       }
     };
     for (const Word& word : request.by) add(word);
@@ -85,16 +85,16 @@ class Summariser {
     if (request.by.empty() && !reader.values_of(results::word_named("variant"), 1).empty()) {
       add(results::word_named("variant"));
     }
-    return asked;
+    return score_question;
   }
 
-  // Fields in which the trials of a variant differ, the task apart.
+  // Uses the variant and all fields in which trials of a variant differ, except for the task.
   void choose_rows() {
     const auto& fields = collected_.fields();
     if (contains(fields, "variant")) by_.push_back(results::word_named("variant"));
     const std::optional<std::size_t> variant =
         by_.empty() ? std::nullopt : std::optional(collected_.field("variant"));
-    std::unordered_map<std::uint64_t, std::size_t> first;  // row, by variant and tasks
+    std::unordered_map<std::uint64_t, std::size_t> first;  // first row by variant and tasks
     std::vector<bool> differs(fields.size());
     for (std::size_t row = 0; row < collected_.rows().size(); ++row) {
       const std::uint64_t key =
@@ -132,7 +132,7 @@ class Summariser {
     }
   }
 
-  // What rows and columns are made of: places of fields, found once.
+  // A word of a row or column, with the index of its field.
   struct Part {
     Word word;
     std::size_t place = 0;
@@ -140,7 +140,7 @@ class Summariser {
   Part part_of(const Word& word) const {
     return {word, word.scope == WordScope::score ? 0 : collected_.field(word.name)};
   }
-  // A value's number among all that its word has had; of scores' words by their text.
+  // The index of a value among those of its word; words of scores are indexed by their text.
   std::uint32_t code(const Part& part, std::size_t row, const std::string& task,
                      const std::string& name) {
     if (part.word.scope != WordScope::score) return collected_.code(row, part.place);
@@ -159,9 +159,9 @@ class Summariser {
     for (const Part& part : parts_) key_ += static_cast<char32_t>(code(part, row, task, name));
     const auto [found, is_new] = row_places_.emplace(key_, summary.rows.size());
     if (is_new) {
-      SummaryRow made;
-      for (const Part& part : parts_) made.key.push_back(value(part, row, task, name));
-      summary.rows.push_back(std::move(made));
+      SummaryRow new_row;
+      for (const Part& part : parts_) new_row.key.push_back(value(part, row, task, name));
+      summary.rows.push_back(std::move(new_row));
     }
     return found->second;
   }
@@ -228,14 +228,14 @@ class Summariser {
     }
   }
 
-  // A trial without scores belongs to the row of each of its tasks.
+  // A trial without scores counts in the row of each of its tasks.
   void note_pending(Summary& summary, std::size_t row, std::map<std::size_t, std::int64_t>& last) {
     const Collected::Row& trial = collected_.rows()[row];
     std::vector<std::string> tasks = {""};
     if (contains(by_, "task")) tasks = collected_.tasks()[trial.tasks];
     for (const std::string& task : tasks) {
       if (!is_wanted(task)) continue;
-      if (contains(by_, "name")) continue;  // nobody knows which metrics it will have
+      if (contains(by_, "name")) continue;  // its metrics are not known yet
       const std::size_t place = row_of(summary, row, task, "");
       const auto [before, is_new] = last.emplace(place, trial.trial);
       if (!is_new && before->second == trial.trial) continue;
@@ -283,9 +283,9 @@ class Summariser {
   const SummaryRequest& request_;
   std::vector<Word> by_;
   Collected collected_;
-  std::size_t first_field_;  // of the configuration
-  std::vector<bool> mixed_;  // by field of it: trials of one mean differ
-  std::vector<Part> parts_;  // of by_
+  std::size_t first_field_;  // the first configuration field
+  std::vector<bool> mixed_;  // by configuration field: trials of one mean differ in it
+  std::vector<Part> parts_;  // in the order of by_
   std::optional<Part> pivot_;
   GroupKey key_;
   std::set<std::string> tasks_;

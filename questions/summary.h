@@ -11,38 +11,40 @@ namespace petlab::questions {
 
 struct SummaryRequest {
   std::vector<results::Condition> where;
-  /// What makes a row. Empty: the variant, where sweeps have some, and all fields in which the
-  /// trials of a variant differ, seeds apart.
+  /// The words that identify a row. Empty: the variant, if sweeps have some, and all fields in
+  /// which the trials of a variant differ, except for the seed.
   std::vector<results::Word> by;
-  std::optional<results::Word> pivot;  ///< each of its values is a column (of each metric)
+  std::optional<results::Word> pivot;  ///< each of its values is a column (per metric)
   std::vector<std::string> metrics;    ///< empty: all
   std::string split = "test";
 };
 
-/// One metric over the trials of a row: in general over seeds.
+/// One metric over the trials of a row, usually over seeds.
 struct SummaryCell {
-  std::optional<double> mean;       ///< absent: a value is undefined, or there is none yet
+  std::optional<double> mean;       ///< absent if a value is undefined or there is none yet
   std::optional<double> deviation;  ///< sample deviation, n - 1; absent for n < 2
   std::int64_t n = 0;
   std::int64_t undefined = 0;  ///< of n
 };
 
 struct SummaryRow {
-  std::vector<results::Value> key;                ///< as Summary::by
-  std::vector<std::optional<SummaryCell>> cells;  ///< as Summary::columns; absent: no such score
-  std::int64_t pending = 0;                       ///< trials without a result
+  std::vector<results::Value> key;  ///< in the order of Summary::by
+  /// in the order of Summary::columns; absent: no such score
+  std::vector<std::optional<SummaryCell>> cells;
+  std::int64_t pending = 0;  ///< trials without a result
 };
 
 struct Summary {
   std::vector<std::string> by;
   std::vector<std::string> columns;  ///< "accuracy", "cola", "cola accuracy"
   std::vector<SummaryRow> rows;      ///< in the order in which trials were recorded
-  std::int64_t trials = 0;           ///< that the question is about
-  std::vector<std::string> notes;    ///< what the numbers do not tell by themselves
+  std::int64_t trials = 0;           ///< trials selected
+  std::vector<std::string> notes;    ///< explanations of the numbers
 };
 
-/// Mean and deviation over seeds. Tasks are never pooled: `task` is among the rows where there are
-/// several. Throws std::invalid_argument where nothing is selected, naming the unknown word.
+/// Computes mean and deviation over seeds. Never pools tasks: if there are several, `task` is in
+/// the rows. Throws std::invalid_argument as check_names(), as explain_nothing() if there are no
+/// scores, and for a pivot that is also in `by`.
 Summary summarise(const results::ScoreReader& reader, const SummaryRequest& request);
 
 }  // namespace petlab::questions

@@ -31,7 +31,7 @@ ScoreQuestion question_of(const ValuesRequest& request) {
   return question;
 }
 
-// Finds the fields in which the trials with a value differ.
+// Finds the fields in which trials with values differ.
 class DifferingFields {
  public:
   void add(const ScoredTrial& trial) {
@@ -43,25 +43,26 @@ class DifferingFields {
   }
 
   std::vector<Word> words() const {
-    std::vector<Word> made;
+    std::vector<Word> all;
     if (variants_.size() > 1 || (variants_.size() == 1 && !variants_.contains(Value()))) {
-      made.push_back(results::word_named("variant"));
+      all.push_back(results::word_named("variant"));
     }
     for (const sweeps::Field& field : sweeps::fields()) {
       if (field.name == "seed" || differing_.contains(std::string(field.column))) {
-        made.push_back(results::word_named(field.name));
+        all.push_back(results::word_named(field.name));
       }
     }
     for (const auto& [key, values] : user_) {
-      // A key that some trials lack differs as well. No question can name one with a quote.
+      // A key that is missing in some trials differs as well. Keys with a quote cannot be named in
+      // questions.
       const bool in_all = std::all_of(values.begin(), values.end(), [&](const auto& value) {
         return value.second == seen_.size();
       });
       if ((values.size() > 1 || !in_all) && key.find('"') == std::string::npos) {
-        made.push_back(results::word_named("user." + key));
+        all.push_back(results::word_named("user." + key));
       }
     }
-    return made;
+    return all;
   }
 
  private:
@@ -77,15 +78,16 @@ class DifferingFields {
     for (const auto& [key, value] : keys.items()) ++user_[key][value.dump()];
   }
 
-  std::vector<std::vector<Value>> configurations_;  // by number
-  std::unordered_set<std::uint32_t> seen_;          // numbers of configurations with a value
+  std::vector<std::vector<Value>> configurations_;  // by index
+  std::unordered_set<std::uint32_t> seen_;          // indices of configurations with a value
   std::vector<Value> first_;                        // values of configuration_words()
   std::set<std::string> differing_;                 // columns
   std::set<Value> variants_;
-  std::map<std::string, std::map<std::string, std::size_t>> user_;  // configurations by key, value
+  std::map<std::string, std::map<std::string, std::size_t>> user_;  // configurations per key, value
 };
 
-std::vector<Word> telling_words(const results::ScoreReader& reader, const ValuesRequest& request) {
+std::vector<Word> differing_words(const results::ScoreReader& reader,
+                                  const ValuesRequest& request) {
   ScoreQuestion question = question_of(request);
   question.steps = ScoreQuestion::Steps::selected;
   question.fields = {results::word_named("variant")};
@@ -99,7 +101,7 @@ std::vector<Word> telling_words(const results::ScoreReader& reader, const Values
 void each_value(const results::ScoreReader& reader, const ValuesRequest& request,
                 const ValueSink& sink) {
   check_names(reader, request.metrics, request.splits);
-  std::vector<Word> words = request.by ? *request.by : telling_words(reader, request);
+  std::vector<Word> words = request.by ? *request.by : differing_words(reader, request);
   std::erase_if(words, [](const Word& word) {
     return word.scope == results::WordScope::score || word.name == "trial_id";
   });

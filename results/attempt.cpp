@@ -27,7 +27,8 @@ bool is_final_failure(const AttemptFacts& attempt) {
 std::int64_t counted_failures(const TrialFacts& facts) {
   return std::count_if(
       facts.attempts.begin(), facts.attempts.end(), [&](const AttemptFacts& attempt) {
-        // On a share it may be the neighbours' doing: the trial gets the whole, and that counts.
+        // On a share of a GPU, other workers may have used up the memory. The trial then gets the
+        // whole GPU.
         return attempt.attempt.number > facts.retried_after &&
                (attempt.outcome == Outcome::crashed || attempt.outcome == Outcome::stalled ||
                 device_failed(attempt) ||
@@ -35,17 +36,17 @@ std::int64_t counted_failures(const TrialFacts& facts) {
       });
 }
 
-std::int64_t allowed_retries(const TrialFacts& facts, std::optional<std::int64_t> told) {
-  if (told) return *told;
+std::int64_t allowed_retries(const TrialFacts& facts, std::optional<std::int64_t> retries) {
+  if (retries) return *retries;
   if (facts.attempts.empty()) return kUsualRetries;
   return facts.attempts.back().begun.retries.value_or(kUsualRetries);
 }
 
-bool has_failed(const TrialFacts& facts, std::optional<std::int64_t> told) {
+bool has_failed(const TrialFacts& facts, std::optional<std::int64_t> retries) {
   if (facts.attempts.empty()) return false;
   const AttemptFacts& last = facts.attempts.back();
   return (is_final_failure(last) && last.attempt.number > facts.retried_after) ||
-         counted_failures(facts) > allowed_retries(facts, told);
+         counted_failures(facts) > allowed_retries(facts, retries);
 }
 
 std::string numerics_version(const std::string& numerics) {

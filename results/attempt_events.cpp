@@ -58,7 +58,8 @@ void append_metrics(Batch& batch, const AttemptRef& attempt, std::span<const Met
           "series, value FROM batch_rows")
         .with(attempt.key)
         .run();
-    // Where the attempt counts already, its events were forgotten and are read again.
+    // If the attempt already counts, its events are being read again. Fires the trigger that
+    // selects values.
     Query(connection,
           "UPDATE attempts SET counts_to = counts_to WHERE key = ?1 AND counts_to IS NOT NULL")
         .with(attempt.key)
@@ -81,7 +82,7 @@ void record_started(Batch& batch, const AttemptRef& attempt, const protocol::Sta
         .text_or_null(started.backbone_digest)
         .with(nlohmann::json(started.data_digests).dump())
         .run();
-    internal::record_provenance(connection, attempt.key, internal::Teller::worker,
+    internal::record_provenance(connection, attempt.key, internal::ProvenanceSource::worker,
                                 started.provenance);
   });
 }

@@ -13,13 +13,13 @@
 namespace petlab::results {
 namespace {
 
-// All pages in one read, which writers of a WAL database do not wait for.
-void copy_pages(const std::filesystem::path& database, const internal::MadeFile& made,
+// Copies all pages in a single read, which does not block writers of a WAL database.
+void copy_pages(const std::filesystem::path& database, const internal::MadeFile& pending,
                 const std::filesystem::path& copy) {
   internal::Connection source(database, internal::Connection::Mode::as_is, {});
   try {
-    SQLite::Database target(made.name().string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-    // Nobody has its name before it is whole and synced.
+    SQLite::Database target(pending.name().string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    // The copy gets its final name only when complete and synced.
     target.exec("PRAGMA journal_mode = OFF");
     target.exec("PRAGMA synchronous = OFF");
     SQLite::Backup pages(target, source.database());
@@ -47,25 +47,25 @@ void back_up(const std::filesystem::path& database, const std::filesystem::path&
   std::error_code error;
   if (std::filesystem::exists(std::filesystem::symlink_status(copy, error))) refuse();
   internal::remove_abandoned(copy);
-  internal::MadeFile made(copy);
-  copy_pages(database, made, copy);
-  made.sync();
-  if (!made.keep()) refuse();
-  made.sync_folder();
+  internal::MadeFile pending(copy);
+  copy_pages(database, pending, copy);
+  pending.sync();
+  if (!pending.keep()) refuse();
+  pending.sync_folder();
 }
 
 std::filesystem::path internal::keep_before_update(const std::filesystem::path& database,
                                                    std::int64_t version) {
-  // Beside the file itself, where a link leads to it.
+  // Next to the real file, if `database` is a link.
   std::filesystem::path copy =
       std::filesystem::is_symlink(database) ? real_path(database) : database;
   copy += fmt::format(".v{}.bak", version);
   remove_abandoned(copy);
-  MadeFile made(copy);
-  copy_pages(database, made, copy);
-  made.sync();
-  made.replace();
-  made.sync_folder();
+  MadeFile pending(copy);
+  copy_pages(database, pending, copy);
+  pending.sync();
+  pending.replace();
+  pending.sync_folder();
   return copy;
 }
 

@@ -3,8 +3,8 @@
 
 #include "results/connection.h"
 
-// A table-valued function that reads Connection::rows, so that one INSERT … SELECT stores many
-// metrics: a statement stepped and reset for each row takes more than twice the time.
+// A table-valued function over Connection::rows, so that a single INSERT … SELECT stores many
+// metrics. A statement per row takes more than twice as long.
 namespace petlab::results::internal {
 namespace {
 
@@ -22,12 +22,12 @@ const Connection& connection_of(sqlite3_vtab_cursor* cursor) {
   return *reinterpret_cast<Table*>(cursor->pVtab)->connection;
 }
 
-int connect(sqlite3* handle, void* connection, int, const char* const*, sqlite3_vtab** made,
+int connect(sqlite3* handle, void* connection, int, const char* const*, sqlite3_vtab** created,
             char**) {
   const int code = sqlite3_declare_vtab(handle, "CREATE TABLE x(seq, step, series, value)");
   if (code != SQLITE_OK) return code;
   auto* table = new Table{{}, static_cast<Connection*>(connection)};
-  *made = &table->base;
+  *created = &table->base;
   return SQLITE_OK;
 }
 
@@ -41,9 +41,9 @@ int best_index(sqlite3_vtab*, sqlite3_index_info* info) {
   return SQLITE_OK;
 }
 
-int open_cursor(sqlite3_vtab*, sqlite3_vtab_cursor** made) {
+int open_cursor(sqlite3_vtab*, sqlite3_vtab_cursor** created) {
   auto* cursor = new RowsCursor{{}, 0};
-  *made = &cursor->base;
+  *created = &cursor->base;
   return SQLITE_OK;
 }
 
@@ -94,7 +94,7 @@ int row_id(sqlite3_vtab_cursor* cursor, sqlite3_int64* id) {
 }
 
 sqlite3_module make_module() {
-  sqlite3_module module = {};  // without xCreate: only the function, no table of that kind
+  sqlite3_module module = {};  // no xCreate: only a function, no virtual tables
   module.xConnect = connect;
   module.xBestIndex = best_index;
   module.xDisconnect = disconnect;

@@ -7,7 +7,7 @@
 namespace petlab::results {
 namespace {
 
-// nullopt: the two have no order, or one is NULL.
+// std::nullopt if the values cannot be ordered, or one is NULL.
 std::optional<std::partial_ordering> order_of(const Value& a, const Value& b) {
   const auto* a_whole = std::get_if<std::int64_t>(&a);
   const auto* b_whole = std::get_if<std::int64_t>(&b);

@@ -25,15 +25,15 @@ namespace {
 constexpr const char* kRebuild =
     "move it away and make it anew from the run directories: petlab db rebuild";
 
-/// The files that a connection has open. They are read through it: to open and close a file of the
-/// database a second time would end all locks that this process has on it.
+/// An open file of a connection. It must be read through this handle: opening and closing a
+/// database file again would release all of the process's locks on it.
 sqlite3_file* open_file(sqlite3* handle, int which) {
   sqlite3_file* file = nullptr;
   if (handle != nullptr) sqlite3_file_control(handle, "main", which, &file);
   return file == nullptr || file->pMethods == nullptr ? nullptr : file;
 }
 
-/// What the file begins with, for a message: "is empty", or its first bytes.
+/// Describes the start of the file for a message: "is empty", or its first bytes.
 std::string looks_like(sqlite3* handle) {
   sqlite3_file* file = open_file(handle, SQLITE_FCNTL_FILE_POINTER);
   sqlite3_int64 size = 0;
@@ -50,7 +50,7 @@ std::string looks_like(sqlite3* handle) {
   return fmt::format("begins with '{}'", shown);
 }
 
-/// The error of a disk that cannot read an open file; 0 where it can. SQLite calls both damaged.
+/// The error of a disk that cannot read an open file, or 0. SQLite reports both cases as damage.
 int read_error(sqlite3_file* file) {
   sqlite3_int64 size = 0;
   if (file == nullptr || file->pMethods->xFileSize(file, &size) != SQLITE_OK) return 0;
@@ -116,7 +116,7 @@ std::string describe(sqlite3* handle, const SQLite::Exception& error,
       return fmt::format("{}: the database does not agree with the run directories ({}); {}",
                          subject, error.what(), kRebuild);
     case SQLITE_CANTOPEN:
-      // Of a file beside it.
+      // Concerns a file next to the database.
       if (access(base::folder_of(file).c_str(), W_OK) != 0) return read_only;
       return fmt::format("{}: {}; name another file with --db", subject,
                          system_error != 0 ? std::strerror(system_error) : error.what());
@@ -127,7 +127,7 @@ std::string describe(sqlite3* handle, const SQLite::Exception& error,
   }
 }
 
-/// What tells that a file was written since.
+/// Changes whenever a file is written.
 struct FileState {
   explicit FileState(const std::filesystem::path& file) {
     struct stat status {};
@@ -139,8 +139,8 @@ struct FileState {
   std::array<std::int64_t, 4> values{};
 };
 
-/// A database in WAL mode in a folder that cannot be written can only be read when nobody writes
-/// it; then SQLite must be told so, because it cannot make the files beside it.
+/// A WAL database in a read-only folder can only be read while no process writes it. SQLite must be
+/// told so, because it cannot create its auxiliary files there.
 bool nobody_writes(const std::filesystem::path& file) {
   std::error_code ignored;
   const auto wal = std::filesystem::file_size(file.string() + "-wal", ignored);
@@ -179,8 +179,8 @@ int Connection::on_busy(void* self, int tries) {
   const auto now = std::chrono::steady_clock::now();
   if (tries == 0) connection.busy_since_ = now;
   if (now - connection.busy_since_ > connection.busy_timeout_) return 0;
-  // SQLite's own waits grow to 100 ms and leave out whoever waited longest; short ones with jitter
-  // let many writers take turns.
+  // SQLite's own handler waits up to 100 ms, which starves the longest-waiting process. Short waits
+  // with jitter let many writers take turns.
   connection.jitter_ = connection.jitter_ * 1664525u + 1013904223u;
   const int longest = std::min(1000 * (1 + tries / 8), 10000);
   std::this_thread::sleep_for(
@@ -218,7 +218,7 @@ void Connection::open(Mode mode, const OpenOptions& options) {
         immutable_ ? immutable_name(real) : file_.string(), flags);
     sqlite3_busy_handler(database_->getHandle(), &on_busy, this);
     sqlite3_extended_result_codes(database_->getHandle(), 1);
-    // Before anything is read: the log's index is in memory then, and not in a file for others.
+    // Before the first read, so that the log's index stays in memory instead of a shared file.
     if (options.alone) exec("PRAGMA locking_mode = EXCLUSIVE");
     exec("PRAGMA cache_size = -16000; PRAGMA temp_store = MEMORY");
     if (mode == Mode::write) {
@@ -234,9 +234,8 @@ void Connection::open(Mode mode, const OpenOptions& options) {
   opened_ = true;
 }
 
-// SQLite keeps a database without a name in its cache and, as far as it is larger than that, in a
-// file without a name: a small one costs no file, a large one no memory, and neither outlives a
-// kill.
+// SQLite keeps an unnamed database in its cache, and the excess in an unnamed file. A small copy
+// needs no file, a large one no memory, and neither survives the process.
 void Connection::read_through_copy(std::int64_t version) {
   guard("read it through an updated copy in the folder for temporary files (TMPDIR)", [&] {
     copied_version_ = data_version();
@@ -266,7 +265,7 @@ void Connection::read_through_copy(std::int64_t version) {
 
 std::int64_t Connection::data_version() {
   return patiently([&] {
-    // Each opening counts from its own beginning.
+    // Each opened connection starts its own count.
     return of_file().execAndGet("PRAGMA data_version").getInt64() + (reopened_ << 32);
   });
 }
@@ -303,7 +302,7 @@ void Connection::exec(const char* sql) {
 }
 
 void Connection::roll_back() noexcept {
-  // Keys of names that this transaction made are not there any more.
+  // Keys added by this transaction no longer exist.
   if (series_changed) series.clear();
   series_changed = false;
   batch_open = false;
@@ -324,7 +323,7 @@ void Connection::rethrow(std::string_view doing) const {
   try {
     throw;
   } catch (const SQLite::Exception& error) {
-    if (database_) check_unchanged();  // then it is not damaged, but read while it was written
+    if (database_) check_unchanged();  // not damaged, but changed during the read
     throw Error(
         describe(database_ ? database_->getHandle() : nullptr, error, file_, doing, busy_timeout_));
   }
@@ -342,9 +341,9 @@ Query::Query(Connection& connection, std::string_view sql) : connection_(connect
 
 Query::Query(Connection& connection, const std::string& sql, int)
     : connection_(connection),
-      own_(connection.patiently(
+      uncached_(connection.patiently(
           [&] { return std::make_unique<SQLite::Statement>(connection.database(), sql); })),
-      statement_(own_.get()) {}
+      statement_(uncached_.get()) {}
 
 Query::~Query() { statement_->tryReset(); }
 

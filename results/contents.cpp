@@ -15,8 +15,8 @@ using internal::Connection;
 using internal::Query;
 using internal::reading;
 
-// Each number in eight bytes, each text behind its length: two rows are never the same bytes by
-// chance.
+// Numbers take eight bytes, and texts follow their lengths, so that different rows never produce
+// the same bytes.
 void add_number(base::Sha256& hash, std::uint64_t number) {
   char bytes[8];
   for (char& byte : bytes) {
@@ -40,7 +40,7 @@ void add_value(base::Sha256& hash, const Query& row, int at) {
   if (value) add_number(hash, std::bit_cast<std::uint64_t>(*value));
 }
 
-// Rows of PETLAB_REPORTED, those of an attempt one behind the other.
+// Rows of PETLAB_REPORTED, grouped by attempt.
 ContentsReader::ByAttempt digests_of(Query& rows) {
   ContentsReader::ByAttempt found;
   std::optional<base::Sha256> hash;

@@ -13,23 +13,23 @@
 
 namespace petlab::results {
 
-/// Values that were reported, in short: two with the same number and digest are the same values, to
-/// the bit and in their order.
+/// A digest of reported values. Equal counts and digests mean bit-identical values in the same
+/// order.
 struct ValuesDigest {
   std::int64_t values = 0;
-  std::string digest;  ///< SHA-256 of step, split, task, name and value of each
+  std::string digest;  ///< SHA-256 of the step, split, task, name and value of each
   bool operator==(const ValuesDigest&) const = default;
 };
 
-/// A value that counts.
+/// A value that counts in results.
 struct CountedValue {
   std::string split, task, name;
   std::int64_t step = 0;
-  std::optional<double> value;  ///< absent: undefined
+  std::optional<double> value;  ///< absent if undefined
   bool operator==(const CountedValue&) const = default;
 };
 
-/// Reads all that a database holds, hidden trials included, to be held against another database or
+/// Reads everything in a database, including hidden trials, to compare it with another database or
 /// a runs folder. Throws results::Error, as Reader.
 class ContentsReader {
  public:
@@ -38,30 +38,30 @@ class ContentsReader {
   ContentsReader(ContentsReader&&) noexcept;
   ContentsReader& operator=(ContentsReader&&) noexcept;
 
-  /// What SQLite's own look at its pages and indexes finds, a text each; nothing where it is sound.
+  /// The faults found by SQLite's integrity check of pages and indexes; empty if it is sound.
   std::vector<std::string> damage() const;
-  /// Every trial's id, sorted.
+  /// The ids of all trials, sorted.
   std::vector<std::string> trial_ids() const;
   using ByAttempt = std::map<std::pair<std::string, std::int64_t>, ValuesDigest>;
-  /// What each attempt reported, with its places in the events, by trial and number of the attempt;
-  /// those without values are left out.
+  /// Digests of the values of each attempt and their seq, by trial and attempt number. Attempts
+  /// without values are omitted.
   ByAttempt attempts() const;
   ByAttempt attempts(const std::string& trial_id) const;
-  /// The values that count of one trial, by split, task, name and step.
+  /// The values of a trial that count, by split, task, name and step.
   std::vector<CountedValue> counted(const std::string& trial_id) const;
-  /// What a trial's artifact is, as its finished attempt said: path in its folder and sizes.
+  /// An artifact as reported by its finished attempt: path in the attempt's folder, and size.
   struct Artifact {
     std::string trial_id;
     std::int64_t attempt = 0;
-    std::string path;  ///< empty: none
+    std::string path;  ///< empty if there is none
     std::optional<std::int64_t> stored_bits;
-    bool counts = false;  ///< of the attempt whose values count
+    bool counts = false;  ///< its attempt is the result
   };
-  /// Of each attempt that has one, by trial and number of the attempt.
+  /// All artifacts, by trial and attempt number.
   std::vector<Artifact> artifacts() const;
   std::vector<Artifact> artifacts(const std::string& trial_id) const;
-  /// The highest number of an attempt of the trial that was ever given, also of one that was taken
-  /// back; 0 where there is none.
+  /// The highest attempt number ever assigned to the trial, including forgotten attempts; 0 if
+  /// there is none.
   std::int64_t highest_attempt(const std::string& trial_id) const;
 
  private:

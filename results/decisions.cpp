@@ -82,7 +82,7 @@ std::vector<Decided> decided(const Reader& reader) {
   Connection& connection = connection_of(reader);
   return reading(connection, [&] {
     std::vector<Decided> all;
-    // What is to be made again was allowed a retry, too.
+    // Every renewal also allows a retry, so this finds renewed trials as well.
     Query rows(
         connection,
         "SELECT trial_id, cancelled, retried_after, coalesce((SELECT max(after_attempt) FROM "
@@ -95,24 +95,24 @@ std::vector<Decided> decided(const Reader& reader) {
   });
 }
 
-Care care_of(const Reader& reader, const std::string& trial_id) {
+ResultDecisions result_decisions(const Reader& reader, const std::string& trial_id) {
   Connection& connection = connection_of(reader);
   return reading(connection, [&] {
-    Care care;
+    ResultDecisions decisions;
     Query renewals(
         connection,
         "SELECT after_attempt, discarded, why, decided_at FROM renewals JOIN trials t ON "
         "t.key = trial WHERE trial_id = ?1 ORDER BY after_attempt, discarded");
     renewals.with(trial_id);
     while (renewals.step()) {
-      care.renewals.push_back(
+      decisions.renewals.push_back(
           {renewals.integer(0), renewals.integer(1) != 0, renewals.text(2), renewals.real(3)});
     }
     Query hidden(connection,
                  "SELECT why, decided_at FROM hidden_trials JOIN trials t ON t.key = trial WHERE "
                  "trial_id = ?1");
-    if (hidden.with(trial_id).step()) care.hidden = Hiding{hidden.text(0), hidden.real(1)};
-    return care;
+    if (hidden.with(trial_id).step()) decisions.hidden = Hiding{hidden.text(0), hidden.real(1)};
+    return decisions;
   });
 }
 

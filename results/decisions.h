@@ -9,9 +9,9 @@
 
 namespace petlab::results {
 
-// What the user decided on trials. All of it throws Error as the methods of Batch and Reader.
+// The user's decisions about trials. All functions throw Error as the methods of Batch and Reader.
 
-/// What the user decided on a trial: only trials that are cancelled or were allowed a retry.
+/// The user's decisions about a trial that is cancelled or was allowed a retry.
 struct Decided {
   std::string trial_id;
   bool cancelled = false;
@@ -19,44 +19,44 @@ struct Decided {
   std::int64_t renewed_after = 0;
 };
 
-/// A trial is to be made again, whatever its attempts up to `after_attempt` came to.
+/// A decision to recompute a trial, regardless of its attempts up to `after_attempt`.
 struct Renewal {
   std::int64_t after_attempt = 0;
-  bool discarded = false;  ///< their results count no more; else until a later one is there
+  bool discarded = false;  ///< their results no longer count; otherwise until a later one exists
   std::string why;
   double time = 0;
   bool operator==(const Renewal&) const = default;
 };
 
-/// A trial is in no report and no answer.
+/// A decision to leave a trial out of reports and answers.
 struct Hiding {
   std::string why;
   double time = 0;
   bool operator==(const Hiding&) const = default;
 };
 
-/// What the user said of a trial's results.
-struct Care {
-  std::vector<Renewal> renewals;  ///< by attempt
+/// The user's decisions about a trial's results.
+struct ResultDecisions {
+  std::vector<Renewal> renewals;  ///< by attempt number
   std::optional<Hiding> hidden;
 };
 
-/// Takes a trial out of what is run, or back in. Throws std::invalid_argument for a trial that was
-/// not recorded, as do the three below.
+/// Cancels a trial, or takes that back. Throws std::invalid_argument for an unknown trial, as do
+/// the next three functions.
 void set_cancelled(Batch& batch, const std::string& trial_id, bool cancelled);
-/// Attempts up to this one no longer count against the limit of failures, and a later finished
-/// attempt takes their place in the views.
+/// Allows a retry: attempts up to this one no longer count against the failure limit, and a later
+/// finished attempt replaces them in the views.
 void allow_retry(Batch& batch, const std::string& trial_id, std::int64_t after_attempt);
-/// The same, also where one of them has finished: the trial is to be made again, and may be
-/// claimed. A result of theirs counts until a later one is there or, where it is discarded, not
-/// any more. Nothing is deleted.
+/// Does the same even if one of these attempts has finished: the trial can be claimed and is
+/// recomputed. An earlier result counts until a later one exists, or no longer if it is discarded.
+/// Deletes nothing.
 void renew(Batch& batch, const std::string& trial_id, const Renewal& renewal);
-/// Takes a trial out of the views and of what is asked of results, or back in (no `hiding`).
+/// Hides a trial in the views and answers, or shows it again (no `hiding`).
 void set_hidden(Batch& batch, const std::string& trial_id, const std::optional<Hiding>& hiding);
 
-/// Trials that are cancelled, were allowed a retry or are to be made again.
+/// Trials that are cancelled, were allowed a retry, or will be recomputed.
 std::vector<Decided> decided(const Reader& reader);
-/// What the user said of a trial's results.
-Care care_of(const Reader& reader, const std::string& trial_id);
+/// The user's decisions about a trial's results.
+ResultDecisions result_decisions(const Reader& reader, const std::string& trial_id);
 
 }  // namespace petlab::results

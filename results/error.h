@@ -4,7 +4,7 @@
 
 namespace petlab::results {
 
-/// What went wrong with the database: subject, what was found, what was wanted.
+/// A problem with the database. The message names it, and what was found and expected.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -10,13 +10,12 @@
 
 namespace petlab::results {
 
-/// On how many examples a trial was trained and scored, as its worker said when it finished.
-/// Empty: it said nothing. Throws Error, as Reader.
+/// Numbers of examples that a trial was trained and scored on, as reported by its worker at the
+/// end; empty if it did not. Throws Error, as Reader.
 Examples examples_of(const Reader& reader, const AttemptRef& attempt);
 
-/// The same of the results of a sweep's trials, by trial; those of which nothing was said are left
-/// out, and so are hidden trials. One statement; what several trials have in common is read once
-/// and shared.
+/// Does the same for the results of all trials of a sweep, by trial id. Omits hidden trials and
+/// those without numbers. Uses one statement; equal numbers are read once and shared.
 std::unordered_map<std::string, std::shared_ptr<const Examples>> examples_in(
     const Reader& reader, const std::string& sweep);
 
@@ -24,12 +23,13 @@ namespace internal {
 
 class Connection;
 
-/// Their tables, where they are not there yet, and the SELECT of the view `attempt_examples`.
+/// The SQL that creates the tables if they are missing, and the SELECT of the view
+/// `attempt_examples`.
 extern const char* const kExampleTables;
 extern const char* const kExamplesView;
 
-/// Keeps them with the attempt, within a transaction of the caller's; nothing where there are none.
-/// The text is stored once, as most attempts of a run have the same.
+/// Stores numbers of examples with an attempt, unless they are empty. Must be called in a
+/// transaction. Stores each text once, because most attempts of a run have the same.
 void record_examples(Connection& connection, std::int64_t attempt, const Examples& examples);
 
 }  // namespace internal

@@ -29,7 +29,7 @@ constexpr std::array<unsigned long, 12> kNetwork = {
     0x5346414f,  // AFS
     0x00c36400,  // Ceph
     0x01021997,  // 9P
-    0x65735546,  // FUSE: may be anything, so nothing is taken for granted
+    0x65735546,  // FUSE: of any kind, so assume a network
     0xaad7aaea,  // PanFS
 };
 
@@ -43,7 +43,7 @@ std::string host_name() {
 
 std::filesystem::path real_path(const std::filesystem::path& file) {
   std::error_code error;
-  // A link that leads to no file yet: a database made under its name would replace nothing.
+  // Also follows links to missing files, so that a new database is created at the target.
   std::filesystem::path real = file;
   for (int links = 0; links < 40 && std::filesystem::is_symlink(real, error); ++links) {
     const std::filesystem::path target = std::filesystem::read_symlink(real, error);
@@ -76,11 +76,11 @@ HostLock::HostLock(const std::filesystem::path& database) {
   const ssize_t got = pread(descriptor_, content.data(), content.size(), 0);
   const std::string holder(content.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
   const std::string host = holder.substr(0, holder.find(' '));
-  // Of this host: whoever held it is dead, or the lock would not have been free.
+  // If the holder was on this host it has died, since its lock is free.
   if (locked && (host.empty() || host == host_name())) {
-    const std::string own = fmt::format("{} process {}\n", host_name(), getpid());
+    const std::string entry = fmt::format("{} process {}\n", host_name(), getpid());
     if (ftruncate(descriptor_, 0) == 0 &&
-        pwrite(descriptor_, own.data(), own.size(), 0) == static_cast<ssize_t>(own.size()) &&
+        pwrite(descriptor_, entry.data(), entry.size(), 0) == static_cast<ssize_t>(entry.size()) &&
         fsync(descriptor_) == 0) {
       return;
     }
@@ -98,7 +98,7 @@ HostLock::HostLock(const std::filesystem::path& database) {
 }
 
 HostLock::~HostLock() {
-  // Empty is free; removing the file would let two hold two files of one name.
+  // An empty file is free. After a removal, two processes could lock different files of this name.
   if (ftruncate(descriptor_, 0) == 0) fsync(descriptor_);
   close(descriptor_);
 }

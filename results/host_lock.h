@@ -5,19 +5,20 @@
 
 namespace petlab::results::internal {
 
-/// `file` with all links followed, as far as it exists: where SQLite puts what stands beside it.
+/// Resolves the links of `file` as far as it exists. SQLite puts its auxiliary files next to the
+/// result.
 std::filesystem::path real_path(const std::filesystem::path& file);
 
-/// True where `file` lies, or would lie, on a file system between machines (NFS, SMB, Lustre, GPFS,
-/// BeeGFS, AFS, Ceph, 9P, FUSE): SQLite's WAL mode needs memory that all its users share.
+/// True if `file` is, or would be, on a file system shared between machines (NFS, SMB, Lustre,
+/// GPFS, BeeGFS, AFS, Ceph, 9P, FUSE). SQLite's WAL mode requires memory shared by all users.
 bool on_network_file_system(const std::filesystem::path& file);
 
 /// The right to write a database on a network file system: a locked file `<database>.lock` with the
-/// host and process that hold it. The name counts too, because locks between hosts may not work.
-/// Held until destroyed; a process that dies frees it for its own host.
+/// holder's host and process. The contents count as well, because locks between hosts may not work.
+/// Held until destroyed; if the process dies, other processes of its host can take it.
 class HostLock {
  public:
-  /// Throws DatabaseHeld naming who holds it, Error where the file cannot be written.
+  /// Throws DatabaseHeld naming the holder, and Error if the file cannot be written.
   explicit HostLock(const std::filesystem::path& database);
   ~HostLock();
   HostLock(const HostLock&) = delete;

@@ -6,8 +6,8 @@
 
 namespace petlab::results {
 
-/// Whether an open attempt may still be at work. The database cannot tell: callers pass what they
-/// know, as StateContext::alive.
+/// True if an open attempt may still be running. The database cannot show this, so callers provide
+/// it, as StateContext::alive.
 using IsAlive = std::function<bool(const AttemptFacts&)>;
 
 }  // namespace petlab::results

@@ -9,17 +9,16 @@
 
 namespace petlab::results {
 
-/// Columns of trials, and of the views, of fields that came after the first trials and that a
-/// configuration therefore leaves out at their default, each with that default: those that mean
-/// something for a module of that kind. Fields that only a T5 has are not among them: which
-/// backbone it is, a configuration alone does not know.
+/// The defaults of fields that are newer than the first trials, by column of trials and views. A
+/// configuration omits such fields at their default. Includes only fields that apply to this module
+/// kind, and none that apply only to T5, because a configuration does not show the backbone's type.
 std::vector<std::pair<std::string, Value>> values_where_left_out(const std::string& module_kind);
 
 namespace internal {
 
 class Connection;
 
-/// Gives those values to trials whose columns were added after they were recorded.
+/// Sets these defaults in columns that were added after the trials were recorded.
 void fill_left_out(Connection& connection);
 
 }  // namespace internal

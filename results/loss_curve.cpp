@@ -17,7 +17,7 @@ namespace {
 using internal::Connection;
 using internal::Query;
 
-/// Both as one, in the place of the later one.
+/// Merges two adjacent points, at the position of the later one.
 LossPoint together(const LossPoint& earlier, const LossPoint& later) {
   LossPoint both = later;
   both.steps = earlier.steps + later.steps;
@@ -36,8 +36,7 @@ LossPoint point_from(const Query& row) {
   return {0, row.integer(1), row.integer(2), row.integer(3), row.integer(4), row.maybe_real(5)};
 }
 
-/// The points of one attempt from a place on: the stored ones before that are full, and are read
-/// only when they are to be put together.
+/// The last points of an attempt. Earlier stored points are full, and are read only to be merged.
 class CurveTail {
  public:
   CurveTail(Connection& connection, std::int64_t attempt)
@@ -53,7 +52,8 @@ class CurveTail {
       Query first(connection, "SELECT reports FROM loss_points WHERE attempt = ?1 AND place = 0");
       if (first.with(attempt).step()) stride_ = first.integer(0);
     } else {
-      // The steps before: of what it resumed from, or read by a petlab that kept no points.
+      // Earlier steps: those of the resumed attempt, or events read by a petlab that stored no
+      // points.
       Query before(connection,
                    "SELECT coalesce((SELECT step FROM progress WHERE attempt = ?1), (SELECT "
                    "resume_step FROM attempts WHERE key = ?1), 0)");
@@ -70,7 +70,7 @@ class CurveTail {
       return;
     }
     if (begin_ + static_cast<std::int64_t>(points_.size()) == kMostLossPoints) halve();
-    // Half as many are as many full ones: the number of points is even.
+    // After halving, all points are full, because their number was even.
     points_.push_back(point);
   }
 
@@ -119,18 +119,18 @@ class CurveTail {
   Connection& connection_;
   const std::int64_t attempt_;
   std::vector<LossPoint> points_;
-  std::int64_t begin_ = 0;   // the place of the first of them
-  std::int64_t stride_ = 1;  // reports of a full point
+  std::int64_t begin_ = 0;   // place of the first point
+  std::int64_t stride_ = 1;  // number of reports in a full point
   std::int64_t step_ = 0;    // of the last report
   bool halved_ = false;
 };
 
-/// An attempt of a trial, as far as curves go.
+/// The part of an attempt needed for curves.
 struct CurveAttempt {
   std::int64_t key = 0;
   std::int64_t number = 0;
-  std::int64_t parent = 0;      // a number; 0: none
-  std::int64_t resume_seq = 0;  // what counts of the parent
+  std::int64_t parent = 0;      // attempt number; 0 if none
+  std::int64_t resume_seq = 0;  // last event of the parent that counts
   bool is_result = false;
 };
 
@@ -142,10 +142,11 @@ CurveAttempt attempt_of(const Query& row, int first) {
 
 constexpr std::int64_t kAll = INT64_MAX;
 
-/// The points of an attempt, the last first, as far as they count.
+/// Appends the points of an attempt up to event `to`, last first.
 using PointsTo = std::function<void(const CurveAttempt&, std::int64_t to, std::vector<LossPoint>&)>;
 
-/// `attempts` by number; `wanted`: one of them, else the result, else the last.
+/// `attempts` are sorted by number. Uses attempt `wanted` if given, else the result, else the last
+/// attempt.
 std::vector<LossPoint> points_of(const std::vector<CurveAttempt>& attempts, const PointsTo& add,
                                  std::optional<std::int64_t> wanted = {}) {
   const CurveAttempt* at = attempts.empty() || wanted ? nullptr : &attempts.back();
@@ -156,7 +157,7 @@ std::vector<LossPoint> points_of(const std::vector<CurveAttempt>& attempts, cons
   for (std::int64_t to = kAll; at != nullptr;) {
     add(*at, to, points);
     to = at->resume_seq;
-    // A parent comes before its child, so this ends.
+    // A parent's number is always smaller, so the loop ends.
     const std::int64_t parent = std::min(at->parent, at->number - 1);
     const auto found =
         std::find_if(attempts.begin(), attempts.end(),
@@ -224,10 +225,10 @@ void LossReader::each_of_sweep(const std::string& sweep,
     rows.with(sweep);
     TrialLosses trial;
     std::vector<CurveAttempt> attempts;
-    std::map<std::int64_t, std::vector<LossPoint>> stored;  // by attempt, the first first
+    std::map<std::int64_t, std::vector<LossPoint>> stored;  // by attempt, in order
     const auto add = [&](const CurveAttempt& at, std::int64_t to, std::vector<LossPoint>& points) {
-      const std::vector<LossPoint>& its = stored[at.key];
-      std::copy_if(its.rbegin(), its.rend(), std::back_inserter(points),
+      const std::vector<LossPoint>& stored_points = stored[at.key];
+      std::copy_if(stored_points.rbegin(), stored_points.rend(), std::back_inserter(points),
                    [&](const LossPoint& point) { return point.seq <= to; });
     };
     const auto end = [&] {
@@ -246,9 +247,9 @@ void LossReader::each_of_sweep(const std::string& sweep,
       const CurveAttempt attempt = attempt_of(rows, 1);
       if (attempts.empty() || attempts.back().key != attempt.key) attempts.push_back(attempt);
       if (rows.is_null(6)) continue;
-      std::vector<LossPoint>& its = stored[attempt.key];
-      its.push_back({attempt.number, rows.integer(7), rows.integer(8), rows.integer(9),
-                     rows.integer(10), rows.maybe_real(11)});
+      std::vector<LossPoint>& stored_points = stored[attempt.key];
+      stored_points.push_back({attempt.number, rows.integer(7), rows.integer(8), rows.integer(9),
+                               rows.integer(10), rows.maybe_real(11)});
     }
     end();
   });

@@ -14,16 +14,16 @@
 
 namespace petlab::results {
 
-/// A point of a loss curve: the mean over the `steps` optimizer steps that end with `step`. Means
-/// of `progress` events, put together two by two whenever there would be more than kMostLossPoints
-/// of an attempt, so that a curve of any length takes as much room.
+/// A point of a loss curve: the mean over the `steps` optimizer steps that end with `step`. Points
+/// are means of `progress` events, and are merged in pairs whenever an attempt would exceed
+/// kMostLossPoints, so that the size of a curve is bounded.
 struct LossPoint {
   std::int64_t attempt = 0;  // its number
-  std::int64_t seq = 0;      // of the last event in it
+  std::int64_t seq = 0;      // of the last event in this point
   std::int64_t step = 0;
   std::int64_t steps = 0;
-  std::int64_t reports = 0;    // events in it
-  std::optional<double> loss;  // absent: one of them was not finite
+  std::int64_t reports = 0;    // number of events in this point
+  std::optional<double> loss;  // absent if one of them was not finite
   bool operator==(const LossPoint&) const = default;
 };
 
@@ -36,7 +36,7 @@ struct TrialLosses {
 inline constexpr std::int64_t kMostLossPoints = 512;
 
 /// Reads loss curves: of a trial's result with the attempts that it resumed from, as far as these
-/// count; without a result those of its last attempt and what that resumed from. Nothing where an
+/// count. Without a result, uses the last attempt and those that it resumed from. Empty if an
 /// earlier petlab read the events. Throws results::Error, as Reader.
 class LossReader {
  public:
@@ -45,12 +45,12 @@ class LossReader {
   LossReader(LossReader&&) noexcept;
   LossReader& operator=(LossReader&&) noexcept;
 
-  /// With a number of that attempt, and what it resumed from. Empty too for a trial that there is
-  /// not.
+  /// If `attempt` is given, uses that attempt and those that it resumed from. Empty for an unknown
+  /// trial.
   std::vector<LossPoint> of_trial(const std::string& trial_id,
                                   std::optional<std::int64_t> attempt = {}) const;
-  /// Calls `take` with those of each trial of a sweep that has some and is not hidden, each once,
-  /// in the sweep's order, in one pass over the database.
+  /// Calls `take` once for each trial of a sweep that has losses and is not hidden, in the sweep's
+  /// order, in one pass over the database.
   void each_of_sweep(const std::string& sweep,
                      const std::function<void(const TrialLosses&)>& take) const;
 
@@ -60,8 +60,8 @@ class LossReader {
 
 namespace internal {
 
-/// Puts what an attempt reported behind what is stored of it, within a transaction of the caller's.
-/// However the reports are divided among calls, the same points come of them.
+/// Appends an attempt's reports to its stored points. Must be called in a transaction. The points
+/// do not depend on how reports are distributed over calls.
 void append_losses(Connection& connection, std::int64_t attempt,
                    std::span<const LossReport> reports);
 

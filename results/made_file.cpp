@@ -22,8 +22,8 @@ namespace {
 
 constexpr const char* kBeside[] = {"-wal", "-shm", "-journal"};
 
-// What databases that are being made for `file` are called, up to a number.
-std::string made_prefix(const std::filesystem::path& file) {
+// Prefix of the temporary names of databases for `file`; a process id and a random number follow.
+std::string temporary_prefix(const std::filesystem::path& file) {
   return fmt::format(".{}.new-", file.filename().string());
 }
 
@@ -34,7 +34,7 @@ bool has_name(int descriptor, const std::filesystem::path& name) {
          opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
-[[noreturn]] void throw_unmade(const std::filesystem::path& file) {
+[[noreturn]] void throw_failed(const std::filesystem::path& file) {
   throw Error(fmt::format("{}: cannot make it: {}", file.string(), std::strerror(errno)));
 }
 
@@ -42,10 +42,10 @@ bool has_name(int descriptor, const std::filesystem::path& name) {
 
 MadeFile::MadeFile(std::filesystem::path file) : file_(std::move(file)) {
   std::random_device random;
-  name_ =
-      base::folder_of(file_) / fmt::format("{}{}-{:08x}", made_prefix(file_), getpid(), random());
-  // Again where another took it for abandoned before it was locked. One that cannot be made at
-  // all is SQLite's to report.
+  name_ = base::folder_of(file_) /
+          fmt::format("{}{}-{:08x}", temporary_prefix(file_), getpid(), random());
+  // Retry if another process removed the file as abandoned before it was locked. If it cannot be
+  // created at all, SQLite reports the error.
   for (struct stat status{}; lock_ < 0 || status.st_nlink == 0; fstat(lock_, &status)) {
     if (lock_ >= 0) close(lock_);
     lock_ = open(name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -63,20 +63,20 @@ MadeFile::~MadeFile() {
 bool MadeFile::keep() {
   if (link(name_.c_str(), file_.c_str()) == 0) return true;
   if (errno == EEXIST) return false;
-  // File systems without hard links.
+  // On file systems without hard links.
   if (renameat2(AT_FDCWD, name_.c_str(), AT_FDCWD, file_.c_str(), RENAME_NOREPLACE) == 0) {
     return true;
   }
   if (errno == EEXIST) return false;
-  throw_unmade(file_);
+  throw_failed(file_);
 }
 
 void MadeFile::replace() {
-  if (rename(name_.c_str(), file_.c_str()) != 0) throw_unmade(file_);
+  if (rename(name_.c_str(), file_.c_str()) != 0) throw_failed(file_);
 }
 
 void MadeFile::sync() const {
-  if (lock_ < 0 || fsync(lock_) != 0) throw_unmade(file_);
+  if (lock_ < 0 || fsync(lock_) != 0) throw_failed(file_);
 }
 
 void MadeFile::sync_folder() const {
@@ -84,12 +84,12 @@ void MadeFile::sync_folder() const {
   const int error = folder < 0 || fsync(folder) != 0 ? errno : 0;
   if (folder >= 0) close(folder);
   errno = error;
-  if (error != 0) throw_unmade(file_);
+  if (error != 0) throw_failed(file_);
 }
 
 void remove_abandoned(const std::filesystem::path& file) {
   const std::filesystem::path folder = base::folder_of(file);
-  const std::string prefix = made_prefix(file);
+  const std::string prefix = temporary_prefix(file);
   std::vector<std::filesystem::path> left;
   std::error_code error;
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
@@ -100,17 +100,17 @@ void remove_abandoned(const std::filesystem::path& file) {
       left.push_back(entry->path());
     }
   }
-  for (const std::filesystem::path& made : left) {
+  for (const std::filesystem::path& path : left) {
     struct stat status {};
-    if (stat(made.c_str(), &status) != 0) continue;
-    // With a second name it is the database itself, which must not be opened here: closing it would
-    // end the locks that this process has on it.
-    const int lock = status.st_nlink > 1 ? -1 : open(made.c_str(), O_RDONLY | O_CLOEXEC);
-    // Locked may be what had the name before: whoever makes it began again meanwhile.
+    if (stat(path.c_str(), &status) != 0) continue;
+    // A file with a second name is the finished database. It must not be opened here: closing it
+    // would release this process's locks on it.
+    const int lock = status.st_nlink > 1 ? -1 : open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    // The locked file may have lost its name to a new file of the same name.
     if (status.st_nlink > 1 ||
-        (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0 && has_name(lock, made))) {
-      for (const char* suffix : kBeside) unlink((made.string() + suffix).c_str());
-      unlink(made.c_str());
+        (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0 && has_name(lock, path))) {
+      for (const char* suffix : kBeside) unlink((path.string() + suffix).c_str());
+      unlink(path.c_str());
     }
     if (lock >= 0) close(lock);
   }

@@ -4,9 +4,9 @@
 
 namespace petlab::results::internal {
 
-/// A database file that is being made beside the one it will be, under another name, so that nobody
-/// sees a half-made one. It is locked as long as this lives, and what is left under that name is
-/// removed then.
+/// A database file under construction. It has a temporary name next to its final one, so that no
+/// process sees it incomplete. The file stays locked during the object's lifetime, and the
+/// temporary name is removed at the end.
 class MadeFile {
  public:
   explicit MadeFile(std::filesystem::path file);
@@ -15,13 +15,13 @@ class MadeFile {
   MadeFile& operator=(const MadeFile&) = delete;
 
   const std::filesystem::path& name() const { return name_; }
-  /// Gives it the name `file`; false where that exists, which is never replaced. Throws Error.
+  /// Renames it to `file`; returns false if that exists, and never replaces it. Throws Error.
   bool keep();
-  /// Gives it that name in place of what had it. Throws Error.
+  /// Renames it to `file`, and replaces an existing one. Throws Error.
   void replace();
-  /// What it holds is on the disk then. Throws Error.
+  /// Syncs the contents to disk. Throws Error.
   void sync() const;
-  /// Its name likewise.
+  /// Syncs the name to disk. Throws Error.
   void sync_folder() const;
 
  private:
@@ -30,7 +30,7 @@ class MadeFile {
   int lock_ = -1;
 };
 
-/// Removes what processes that were killed while they made `file` left beside it.
+/// Removes temporary files left by processes that were killed while creating `file`.
 void remove_abandoned(const std::filesystem::path& file);
 
 }  // namespace petlab::results::internal

@@ -14,7 +14,7 @@ namespace {
 struct Notices {
   std::mutex mutex;
   std::function<void(const std::string&)> print;
-  std::map<std::filesystem::path, std::string> copies;  // empty text: printed
+  std::map<std::filesystem::path, std::string> copies;  // by database; empty once printed
 };
 
 Notices& notices() {

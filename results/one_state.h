@@ -11,8 +11,8 @@
 
 namespace petlab::results {
 
-/// One state of a database for as long as this lives, for what is read in several steps; others
-/// write meanwhile and are not seen. Throws as Reader.
+/// A consistent state of a database during this object's lifetime, for reads in several steps.
+/// Other processes may write meanwhile, which is not visible here. Throws as Reader.
 class OneState {
  public:
   explicit OneState(const std::filesystem::path& database);
@@ -22,7 +22,7 @@ class OneState {
 
   const Reader& reader() const { return reader_; }
   const ScoreReader& scores() const { return scores_; }
-  /// Runs a SELECT of petlab's own, `parameters` bound to ?1, ?2, …
+  /// Runs one of petlab's own SELECTs, with `parameters` bound to ?1, ?2, …
   void rows(const std::string& sql, const std::vector<Value>& parameters,
             const std::function<void(const std::vector<std::string>&)>& columns,
             const std::function<void(const std::vector<Value>&)>& row) const;

@@ -12,12 +12,12 @@ SweepOutline Reader::outline(const std::string& sweep) const {
     SweepOutline outline;
     Query key(*connection_, "SELECT key FROM sweeps WHERE name = ?1");
     if (!key.with(sweep).step()) return outline;
-    const std::int64_t its = key.integer(0);
+    const std::int64_t sweep_key = key.integer(0);
     Query count(*connection_, "SELECT count(DISTINCT trial) FROM sweep_trials WHERE sweep = ?1");
-    count.with(its).step();
+    count.with(sweep_key).step();
     outline.trials = count.integer(0);
     const auto add = [&](Query& groups) {
-      groups.with(its);
+      groups.with(sweep_key);
       while (groups.step()) outline.alike.push_back({groups.text(0), groups.integer(1)});
     };
     Query untried(
@@ -40,17 +40,17 @@ SweepOutline Reader::outline(const std::string& sweep) const {
                  "(SELECT trial FROM attempts WHERE outcome = 'open') OR a.number <= "
                  "t.retried_after OR (a.key IS NULL AND EXISTS (SELECT 1 FROM attempts b WHERE "
                  "b.trial = t.key))) ORDER BY t.trial_id");
-    others.with(its);
+    others.with(sweep_key);
     while (others.step()) outline.others.push_back(others.text(0));
-    Query care(
+    Query decisions(
         *connection_,
         "SELECT (SELECT count(*) FROM trials t WHERE result_attempt IS NULL AND key IN (SELECT "
         "trial FROM renewals WHERE discarded) AND key IN (SELECT trial FROM sweep_trials WHERE "
         "sweep = ?1)), (SELECT count(*) FROM hidden_trials WHERE trial IN (SELECT trial FROM "
         "sweep_trials WHERE sweep = ?1))");
-    care.with(its).step();
-    outline.discarded = care.integer(0);
-    outline.hidden = care.integer(1);
+    decisions.with(sweep_key).step();
+    outline.discarded = decisions.integer(0);
+    outline.hidden = decisions.integer(1);
     return outline;
   });
 }

@@ -26,10 +26,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr auto kPatience = std::chrono::milliseconds(200);
-// Locks of a network file system whose lock server is gone wait for ever.
+// On a network file system whose lock server is down, locks wait forever.
 constexpr auto kLongestAnswer = std::chrono::seconds(60);
 
-// What statfs(2) calls it, of common ones: what a chroot lies on is no mount within it.
+// Names of common file systems by statfs(2) type. In a chroot, the underlying mount may not be
+// listed.
 std::string file_system_by_number(const fs::path& folder) {
   static const std::map<unsigned long, const char*> names = {
       {0x01021994, "tmpfs"}, {0x58465342, "xfs"},     {0x6969, "nfs"},
@@ -42,7 +43,7 @@ std::string file_system_by_number(const fs::path& folder) {
   return name == names.end() ? "" : name->second;
 }
 
-// The type of the mount that `folder` lies on: the one with the longest path that leads to it.
+// The type of the mount that contains `folder`: the one with the longest matching path.
 std::string file_system_of(const fs::path& folder) {
   std::ifstream mounts("/proc/self/mountinfo");
   const std::string path = folder.string();
@@ -78,7 +79,7 @@ struct Pipe {
     if (ends[which] >= 0) ::close(ends[which]);
     ends[which] = -1;
   }
-  // std::nullopt: nobody wrote and nobody closed it in time.
+  // std::nullopt if the other end neither wrote nor closed the pipe in time.
   std::optional<std::string> read_all() const {
     std::string text;
     std::array<char, 4096> part;
@@ -105,7 +106,7 @@ void write_part(Store& store, const fs::path& folder) {
   batch.commit();
 }
 
-// The other process: holds the database's write lock until it is told to go on.
+// Runs in the other process: holds the database's write lock until the parent lets it continue.
 [[noreturn]] void hold(const fs::path& scratch, Pipe& to_parent, Pipe& from_parent) {
   to_parent.close_end(0);
   from_parent.close_end(1);
@@ -162,15 +163,15 @@ DatabasePlace examine_place(const fs::path& database) {
   if (child == 0) hold(scratch.file, answer, order);
   answer.close_end(1);
   order.close_end(0);
-  std::optional<std::string> said = answer.read_all();
-  const bool held = said && said->starts_with(Pipe::kHolds);
+  std::optional<std::string> reported = answer.read_all();
+  const bool held = reported && reported->starts_with(Pipe::kHolds);
   if (held && !second_is_kept_out(scratch.file)) {
     place.lock_problem = "a second process could write while the first did";
   }
-  order.close_end(1);  // go on
-  if (held) said = answer.read_all();
-  if (!said) {
-    // It may not even end: not waited for.
+  order.close_end(1);  // lets it continue
+  if (held) reported = answer.read_all();
+  if (!reported) {
+    // It may never end, so do not wait for it.
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, WNOHANG);
     place.problem = fmt::format(
@@ -179,7 +180,7 @@ DatabasePlace examine_place(const fs::path& database) {
         database.string(), kLongestAnswer.count());
     return place;
   }
-  place.problem = *said;
+  place.problem = *reported;
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -194,7 +195,7 @@ DatabasePlace examine_place(const fs::path& database) {
       place.problem = error.what();
     }
   }
-  // It is the database's folder that is meant.
+  // Messages should name the database rather than the scratch file.
   for (auto at = place.problem.find(scratch.file.string()); at != std::string::npos;
        at = place.problem.find(scratch.file.string())) {
     place.problem.replace(at, scratch.file.string().size(), database.string());

@@ -8,7 +8,7 @@ namespace petlab::results {
 
 namespace internal {
 
-void record_provenance(Connection& connection, std::int64_t attempt, Teller teller,
+void record_provenance(Connection& connection, std::int64_t attempt, ProvenanceSource source,
                        const std::string& text) {
   if (text.empty()) return;
   const auto key_of_text = [&] {
@@ -20,7 +20,7 @@ void record_provenance(Connection& connection, std::int64_t attempt, Teller tell
     Query(connection, "INSERT INTO provenance_texts (text) VALUES (?1)").with(text).run();
     key = key_of_text();
   }
-  Query(connection, teller == Teller::petlab
+  Query(connection, source == ProvenanceSource::petlab
                         ? "INSERT INTO provenance (attempt, petlab) VALUES (?1, ?2) ON CONFLICT "
                           "(attempt) DO UPDATE SET petlab = coalesce(petlab, ?2)"
                         : "INSERT INTO provenance (attempt, worker) VALUES (?1, ?2) ON CONFLICT "

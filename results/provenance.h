@@ -8,14 +8,14 @@ namespace petlab::results::internal {
 
 class Connection;
 
-// Where numbers come from, within a transaction of the caller's. Texts are stored once, as the
-// attempts of a run have few that differ.
+// The origin of numbers. Must be called in a transaction. Each text is stored once, because the
+// attempts of a run share most of them.
 
-/// Who says it.
-enum class Teller { petlab, worker };
+/// The source of a provenance text.
+enum class ProvenanceSource { petlab, worker };
 
-/// Keeps what is said of an attempt, JSON as text; nothing where it is empty.
-void record_provenance(Connection& connection, std::int64_t attempt, Teller teller,
+/// Stores a provenance text (JSON) with an attempt, unless it is empty.
+void record_provenance(Connection& connection, std::int64_t attempt, ProvenanceSource source,
                        const std::string& text);
 
 void record_sweep_text(Connection& connection, std::string_view digest, std::string_view text);

@@ -28,10 +28,11 @@ using StatementHandle = std::unique_ptr<sqlite3_stmt, Finalize>;
 
 constexpr std::size_t kMostSql = std::size_t{16} << 20U;
 
-// Of a longer line the place is told, but it is not shown with a caret under it.
+// Errors in longer lines are reported by position, without showing the line.
 constexpr std::size_t kLongestShownLine = 1000;
 
-/// `near "FORM": syntax error`, with the place: the line of the SQL and a caret under it.
+/// Formats an SQL error, such as `near "FORM": syntax error`, with its position: the line, and a
+/// caret below it.
 std::string sql_error(sqlite3* handle, const std::string& sql) {
   const std::string message = sqlite3_errmsg(handle);
   const int offset = sqlite3_error_offset(handle);
@@ -41,7 +42,7 @@ std::string sql_error(sqlite3* handle, const std::string& sql) {
   const auto line_end = sql.find('\n', line_start);
   std::int64_t line = 1;
   for (const char c : before) line += c == '\n';
-  // A byte that goes on with a UTF-8 character takes no column.
+  // Continuation bytes of UTF-8 take no column.
   std::size_t column = 1;
   for (std::size_t i = line_start; i < before.size(); ++i) {
     column += (static_cast<unsigned char>(before[i]) & 0xc0) != 0x80;
@@ -67,13 +68,13 @@ bool only_space_and_comments(sqlite3* handle, const char* text) {
   return true;
 }
 
-// Of the PRAGMAs, these only read; most that set something count as reading for SQLite too.
+// PRAGMAs that only read. SQLite counts most others as reading, too, even if they set values.
 constexpr std::string_view kReadingPragmas[] = {
     "table_info",      "table_xinfo",   "table_list",     "index_list",      "index_info",
     "index_xinfo",     "database_list", "function_list",  "collation_list",  "module_list",
     "pragma_list",     "page_count",    "freelist_count", "compile_options", "foreign_key_list",
     "integrity_check", "quick_check"};
-// And these without a value.
+// PRAGMAs that only read without a value.
 constexpr std::string_view kAskingPragmas[] = {"user_version", "application_id", "encoding",
                                                "page_size",    "journal_mode",   "schema_version"};
 
@@ -155,7 +156,7 @@ void bind(sqlite3* handle, sqlite3_stmt* statement, const std::vector<Value>& pa
   }
 }
 
-/// Blobs become text x'…': no column of petlab's is one, but an expression may be.
+/// Blobs become text x'…'. petlab has no blob columns, but an expression may return one.
 Value value_at(sqlite3_stmt* statement, int column) {
   switch (sqlite3_column_type(statement, column)) {
     case SQLITE_INTEGER:
@@ -179,7 +180,7 @@ Value value_at(sqlite3_stmt* statement, int column) {
   }
 }
 
-/// SQLite's limit is one of the process.
+/// Limits SQLite's heap; the limit applies to the whole process.
 class HeapLimit {
  public:
   explicit HeapLimit(std::int64_t bytes) : former_(sqlite3_hard_heap_limit64(bytes)) {}
@@ -193,11 +194,11 @@ class HeapLimit {
 
 int ask_to_stop(void* sink) { return static_cast<const RowSink*>(sink)->stop() ? 1 : 0; }
 
-/// False where the sink ended it.
+/// Returns false if the sink stopped it.
 bool run(internal::Connection& connection, const std::string& sql,
          const std::vector<Value>& parameters, const RowSink& sink) {
   sqlite3* handle = connection.database().getHandle();
-  // Also keeps ATTACH from making files: it counts as reading.
+  // Also prevents ATTACH from creating files, which counts as reading.
   sqlite3_limit(handle, SQLITE_LIMIT_ATTACHED, 0);
   sqlite3_set_authorizer(handle, &authorize, nullptr);
   const StatementHandle statement = connection.patiently([&] { return prepare(handle, sql); });

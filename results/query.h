@@ -11,48 +11,49 @@
 
 namespace petlab::results {
 
-/// One value of a result row: NULL, integer, real or text.
+/// A value of a result row: NULL, integer, real or text.
 using Value = std::variant<std::monostate, std::int64_t, double, std::string>;
 
-/// A number's value; nothing where the value is a text or NULL.
+/// The value of a number; std::nullopt for a text or NULL.
 std::optional<double> number_in(const Value& value);
 
-/// For programs: the shortest text that reads back as the same value, and `null` for NULL.
+/// Formats a value for programs: the shortest text that reads back as the same value, or `null` for
+/// NULL.
 std::string exact_text(const Value& value, std::string_view null);
 
-/// What a SELECT gave.
+/// The result of a SELECT.
 struct QueryResult {
   std::vector<std::string> columns;
   std::vector<std::vector<Value>> rows;  // each as long as columns
 };
 
-/// Runs one read-only statement on a database file, `parameters` bound to ?1, ?2, …; also while a
-/// sweep writes to it. Throws std::invalid_argument for SQL that does not parse, that writes, or
-/// that is more than one statement, and results::Error for a file that is missing, no petlab
-/// database, or of another version.
+/// Runs one read-only statement on a database file, with `parameters` bound to ?1, ?2, …. A sweep
+/// may write the database at the same time. Throws std::invalid_argument for SQL that does not
+/// parse, that writes, or that has more than one statement, and results::Error for a file that is
+/// missing, not petlab's database, or of another version.
 QueryResult query(const std::filesystem::path& database, const std::string& sql,
                   const std::vector<Value>& parameters = {});
 
 class Reader;
 
-/// The same for a statement of petlab's own, on an open database.
+/// Runs one of petlab's own statements on an open database.
 QueryResult query(const Reader& reader, const std::string& sql,
                   const std::vector<Value>& parameters = {});
 
-/// Who takes the rows of stream_query().
+/// Receives the rows of stream_query().
 struct RowSink {
   /// Called once, before any row.
   std::function<void(const std::vector<std::string>& columns)> columns;
-  /// False: no further row is wanted.
+  /// Returns false to end the query.
   std::function<bool(const std::vector<Value>& row)> row;
-  /// Asked again and again while the statement runs, also between two rows; true ends it.
+  /// Polled while the statement runs, also between rows; returns true to end it.
   std::function<bool()> stop;
 };
 
-/// Runs one read-only statement that anybody may have written, as query() does, and hands over each
-/// row as it comes. Memory is bounded: no value has more than kLongestValue bytes, SQLite has at
-/// most kMostMemory, sorting goes to temporary files. False where the sink ended it. Throws as
-/// query(), and results::Error where that memory is not enough.
+/// Runs one untrusted read-only statement as query() does, and passes each row to `sink` as it
+/// arrives. Memory is limited: values have at most kLongestValue bytes, SQLite uses at most
+/// kMostMemory, and sorting uses temporary files. Returns false if the sink ended it. Throws as
+/// query(), and results::Error if the memory is insufficient.
 bool stream_query(const std::filesystem::path& database, const std::string& sql,
                   const RowSink& sink);
 

@@ -13,7 +13,7 @@
 namespace petlab::results::internal {
 namespace {
 
-// SQLite takes 2,000 columns and conditions 1,000 deep, some of which every question has.
+// SQLite allows 2,000 columns and a condition depth of 1,000, part of which every question uses.
 constexpr std::size_t kMostFields = 500;
 constexpr std::size_t kMostConditions = 500;
 
@@ -22,7 +22,7 @@ void check_size(std::string_view what, std::size_t found, std::size_t most) {
   throw std::invalid_argument(fmt::format("found {} {}, expected at most {}", found, what, most));
 }
 
-// Of a trial's several tags one must be there, or none.
+// A trial may have several tags: any, or none, of them must match.
 std::string tag_condition(const Condition& condition, Statement& statement) {
   const bool equal = condition.op == Condition::Op::equal;
   bool untagged = false;
@@ -34,7 +34,7 @@ std::string tag_condition(const Condition& condition, Statement& statement) {
       places.push_back(statement.bound(one));
     }
   }
-  // So that every value that is bound has its place.
+  // Always part of the SQL, so that every bound value has its placeholder.
   const std::string list = fmt::format("{}", fmt::join(places, ", "));
   std::string text =
       fmt::format("EXISTS (SELECT 1 FROM ({}) WHERE tag IN ({}))", kTagsOfTrial, list);
@@ -50,7 +50,7 @@ std::string condition_text(const Condition& condition, Statement& statement) {
     const std::string text =
         fmt::format("{} {} {}", value, operator_text(condition.op), statement.bound(than));
     if (condition.word.user_key.empty()) return text;
-    // To SQLite every text is larger than every number.
+    // SQLite orders every text after every number.
     return fmt::format("(typeof({}) {} 'text' AND {})", value,
                        std::holds_alternative<std::string>(than) ? "=" : "<>", text);
   }
@@ -65,7 +65,7 @@ std::string condition_text(const Condition& condition, Statement& statement) {
   }
   std::string text = null ? fmt::format("{} IS {}NULL", value, equal ? "" : "NOT ") : std::string();
   if (!places.empty()) {
-    // What means nothing for a trial is unequal to every value.
+    // A field that does not apply to a trial is unequal to every value.
     const std::string list = fmt::format("{}", fmt::join(places, ", "));
     text += text.empty() ? "" : equal ? " OR " : " AND ";
     text += equal ? fmt::format("{} IN ({})", value, list)
@@ -76,7 +76,7 @@ std::string condition_text(const Condition& condition, Statement& statement) {
 
 constexpr const char* kMembers = "sweep_trials m JOIN sweeps w ON w.key = m.sweep";
 
-// A trial's sweeps or variants in one text; NULL without any.
+// A trial's sweeps or variants as one text; NULL if it has none.
 std::string joined_members(const Word& word, Statement& statement) {
   return fmt::format(
       "(SELECT group_concat(name, ', ') FROM (SELECT {} AS name FROM {} WHERE m.trial = t.key "
@@ -84,8 +84,8 @@ std::string joined_members(const Word& word, Statement& statement) {
       expression(word, statement), kMembers);
 }
 
-// That one membership of the trial meets all of the conditions; none at all is one without a sweep
-// and a variant.
+// Requires one membership of the trial to meet all conditions. A trial in no sweep counts as a
+// membership with neither sweep nor variant.
 std::string member_conditions(const std::vector<const Condition*>& conditions,
                               Statement& statement) {
   std::string where;
@@ -102,7 +102,7 @@ std::string member_conditions(const std::vector<const Condition*>& conditions,
 }  // namespace
 
 std::string Statement::bound(const Value& value) {
-  // SQLite takes 32,766.
+  // SQLite's limit is 32,766.
   if (parameters.size() >= 30'000) {
     throw std::invalid_argument("found more than 30000 values to compare with, expected fewer");
   }
@@ -126,12 +126,12 @@ void bind_all(Query& query, const std::vector<Value>& values) {
 
 std::string expression(const Word& word, Statement& statement) {
   if (!word.user_key.empty()) {
-    // SQLite's JSON paths have no way to write a quote.
+    // SQLite's JSON paths cannot express a quotation mark.
     if (word.user_key.find('"') != std::string::npos) {
       throw std::invalid_argument(
           fmt::format("{}: a key with a quotation mark cannot be asked for", word.name));
     }
-    // A key is compared as it stands in the JSON, backslashes and all.
+    // SQLite compares the key as written in the JSON, with its backslashes.
     const std::string key = nlohmann::json(word.user_key)
                                 .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     return fmt::format("json_extract(t.user, {})", statement.bound("$." + key));
@@ -157,7 +157,7 @@ Statement trials_of(const ScoreQuestion& question) {
   Statement statement;
   check_size("fields to tell trials apart by", question.fields.size(), kMostFields);
   check_size("conditions", question.where.size(), kMostConditions);
-  // A condition alone does not give a trial several rows.
+  // Conditions alone do not multiply a trial's rows.
   const bool member = question.members == ScoreQuestion::Members::apart &&
                       std::any_of(question.fields.begin(), question.fields.end(),
                                   [](const Word& word) { return word.scope == WordScope::member; });
@@ -200,7 +200,7 @@ Statement trials_of(const ScoreQuestion& question) {
       attempt ? " LEFT JOIN attempts a ON a.key = t.result_attempt" : "",
       artifact ? " LEFT JOIN artifacts f ON f.attempt = t.result_attempt" : "",
       fmt::join(where, " AND "),
-      // Whichever index SQLite begins with, trials come as they were recorded.
+      // Keep the order of recording, whichever index SQLite uses.
       member ? " ORDER BY t.key, m.sweep, m.place" : " ORDER BY t.key");
   return statement;
 }

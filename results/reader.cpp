@@ -17,7 +17,7 @@ using internal::Connection;
 using internal::Query;
 using internal::reading;
 
-// Of a trial t: which of its results are to be made again, and which were discarded.
+// For a trial t: the last attempt to be recomputed, and the last discarded one.
 #define PETLAB_RENEWALS                                                                           \
   "coalesce((SELECT max(after_attempt) FROM renewals WHERE trial = t.key), 0), coalesce((SELECT " \
   "max(after_attempt) FROM renewals WHERE trial = t.key AND discarded), 0)"
@@ -33,7 +33,7 @@ using internal::reading;
 #define PETLAB_ATTEMPTS \
   "SELECT " PETLAB_ATTEMPT_FIELDS "FROM attempts a JOIN trials t ON t.key = a.trial "
 
-// Many attempts have the same data: what a text says is read once.
+// Parses each text once, because many attempts have the same data.
 class Digests {
  public:
   const std::map<std::string, std::string>& in(const std::string& text) {
@@ -55,7 +55,7 @@ class Digests {
   std::unordered_map<std::string, std::map<std::string, std::string>> known_;
 };
 
-/// From a row that begins with PETLAB_ATTEMPT_FIELDS.
+/// Reads a row that begins with PETLAB_ATTEMPT_FIELDS.
 AttemptFacts attempt_from(const Query& row, Digests& digests) {
   int at = 0;
   const auto integer = [&] { return row.integer(at++); };
@@ -230,8 +230,8 @@ std::optional<std::filesystem::path> Reader::runs_folder() const {
     Query row(*connection_, "SELECT value FROM settings WHERE name = 'runs'");
     if (!row.step()) return std::nullopt;
     const std::filesystem::path& file = connection_->file();
-    // A link to the database is not where its folder lies; else the path stays as short as the
-    // user wrote it.
+    // If the database is a link, the path is relative to its target's folder. Otherwise it stays as
+    // short as the user wrote it.
     const std::filesystem::path folder = std::filesystem::is_symlink(file)
                                              ? std::filesystem::canonical(file).parent_path()
                                              : file.parent_path();
@@ -243,9 +243,9 @@ void Reader::each_member(const std::string& sweep,
                          const std::function<void(const SweepRow::Member&, const TrialRow&,
                                                   const TrialFacts&)>& take) const {
   reading(*connection_, [&] {
-    constexpr int kOwn = 41;  // the first column behind the attempt's
-    // The members are sorted before the wide rows are put to them: sorting those would take more
-    // than a gigabyte for a million. CROSS JOIN keeps the order.
+    constexpr int kMemberColumn = 41;  // first column after those of the attempt
+    // Sorts the members before joining the wide rows: sorting those would take more than a gigabyte
+    // for a million members. CROSS JOIN preserves the order.
     Query rows(
         *connection_,
         "SELECT " PETLAB_ATTEMPT_FIELDS
@@ -262,31 +262,32 @@ void Reader::each_member(const std::string& sweep,
     TrialRow trial;
     TrialFacts facts;
     Digests digests;
-    const auto told = [&] {
+    const auto pass_member = [&] {
       std::sort(facts.attempts.begin(), facts.attempts.end(),
                 [](const auto& a, const auto& b) { return a.attempt.number < b.attempt.number; });
       take(member, trial, facts);
     };
     while (rows.step()) {
-      if (place != rows.integer(kOwn)) {
-        if (place) told();
-        if (place > rows.integer(kOwn)) throw std::logic_error("members came out of their order");
-        place = rows.integer(kOwn);
-        member = {rows.text(kOwn + 2), rows.text(kOwn + 1)};
+      if (place != rows.integer(kMemberColumn)) {
+        if (place) pass_member();
+        if (place > rows.integer(kMemberColumn))
+          throw std::logic_error("members came out of their order");
+        place = rows.integer(kMemberColumn);
+        member = {rows.text(kMemberColumn + 2), rows.text(kMemberColumn + 1)};
         facts = {};
         facts.trial_id = member.trial_id;
         facts.known = true;
-        facts.cancelled = rows.integer(kOwn + 3) != 0;
-        facts.retried_after = rows.integer(kOwn + 4);
-        facts.result_attempt = rows.maybe_integer(kOwn + 5);
-        facts.renewed_after = rows.integer(kOwn + 10);
-        facts.discarded_after = rows.integer(kOwn + 11);
-        trial = {member.trial_id, rows.text(kOwn + 6), rows.text(kOwn + 7),
-                 rows.maybe_real(kOwn + 8), rows.maybe_integer(kOwn + 9)};
+        facts.cancelled = rows.integer(kMemberColumn + 3) != 0;
+        facts.retried_after = rows.integer(kMemberColumn + 4);
+        facts.result_attempt = rows.maybe_integer(kMemberColumn + 5);
+        facts.renewed_after = rows.integer(kMemberColumn + 10);
+        facts.discarded_after = rows.integer(kMemberColumn + 11);
+        trial = {member.trial_id, rows.text(kMemberColumn + 6), rows.text(kMemberColumn + 7),
+                 rows.maybe_real(kMemberColumn + 8), rows.maybe_integer(kMemberColumn + 9)};
       }
       if (!rows.is_null(0)) facts.attempts.push_back(attempt_from(rows, digests));
     }
-    if (place) told();
+    if (place) pass_member();
   });
 }
 
@@ -326,8 +327,8 @@ std::optional<TrialRow> Reader::trial(const std::string& trial_id) const {
 std::vector<std::string> Reader::trials_with_prefix(const std::string& prefix, int limit) const {
   return reading(*connection_, [&] {
     std::vector<std::string> ids;
-    // A range of the index, up to the last character that there is, and no pattern whose special
-    // characters a user could type.
+    // An index range up to the last Unicode character. Unlike a pattern, it has no special
+    // characters that a user could type.
     Query rows(*connection_,
                "SELECT trial_id FROM trials WHERE trial_id >= ?1 AND trial_id <= ?1 || "
                "char(1114111) ORDER BY trial_id LIMIT ?2");

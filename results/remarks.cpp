@@ -11,8 +11,7 @@ namespace petlab::results {
 
 namespace internal {
 
-// Tags follow from the remarks; they stand by themselves so that a condition on one looks nowhere
-// else.
+// Tags can be derived from the remarks. Their separate tables make conditions on tags fast.
 const char* const kRemarkTables = R"sql(
 CREATE TABLE IF NOT EXISTS trial_remarks (
   trial INTEGER NOT NULL REFERENCES trials, time REAL NOT NULL, what TEXT NOT NULL,
@@ -41,7 +40,7 @@ using internal::connection_of;
 using internal::Query;
 using protocol::Remark;
 
-// The statements for trials, and those for sweeps.
+// The statements for trials or for sweeps.
 struct RemarkSql {
   const char* key;
   const char* insert;
@@ -104,12 +103,12 @@ void record_remark(Batch& batch, const RemarkSubject& subject, const Remark& rem
         .with(remark.text)
         .run();
     if (remark.what == Remark::What::note) return;
-    bool there = false;
+    bool is_set = false;
     {
       Query last(connection, sql.last_word);
-      there = last.with(*key).with(remark.text).step() && last.integer(0) != 0;
+      is_set = last.with(*key).with(remark.text).step() && last.integer(0) != 0;
     }
-    Query(connection, there ? sql.add_tag : sql.take_tag).with(*key).with(remark.text).run();
+    Query(connection, is_set ? sql.add_tag : sql.take_tag).with(*key).with(remark.text).run();
   });
 }
 

@@ -11,37 +11,36 @@
 
 namespace petlab::results {
 
-/// Of what a remark is: of a trial or, where that is empty, of a sweep.
+/// The subject of a remark: a trial or, if trial_id is empty, a sweep.
 struct RemarkSubject {
   std::string trial_id;
   std::string sweep;
 };
 
-/// Stores a remark in the batch's transaction; one that is there already, with its time, stays
-/// once. Of a tag the latest says whether it is there, in whatever order they came. Throws
-/// std::invalid_argument where there is no such trial or sweep, Error as Batch's methods.
+/// Stores a remark in the batch's transaction; a remark with the same time is stored only once. The
+/// latest tag or untag decides whether a tag is set, regardless of the order of storing. Throws
+/// std::invalid_argument if the trial or sweep does not exist, and Error as Batch's methods.
 void record_remark(Batch& batch, const RemarkSubject& subject, const protocol::Remark& remark);
 
-/// What was remarked on one of them.
+/// The remarks on a trial or a sweep.
 struct Remarks {
   std::vector<protocol::Remark> all;  ///< by time
-  std::vector<std::string> tags;      ///< that it has now, sorted
+  std::vector<std::string> tags;      ///< those currently set, sorted
 };
-/// Nothing for what is not known.
+/// Empty for an unknown subject.
 Remarks remarks_of(const Reader& reader, const RemarkSubject& subject);
 
-/// Every tag that a trial or a sweep has, sorted, with the number of trials that `--where tag=…`
-/// finds by it.
+/// All tags of trials and sweeps, sorted, with the number of trials that `--where tag=…` selects.
 std::vector<std::pair<std::string, std::int64_t>> all_tags(const Reader& reader);
 
-/// The tags of each trial that has some, by its id: its own and those of its sweeps, sorted.
+/// The tags of trials by trial id, sorted, including those of their sweeps.
 std::map<std::string, std::vector<std::string>> tags_by_trial(const Reader& reader);
 
 namespace internal {
 
-/// The tables of remarks, where they are not there yet.
+/// The SQL that creates the tables of remarks if they are missing.
 extern const char* const kRemarkTables;
-/// The tags of the trial `t`, its own and those of its sweeps, one a row as `tag`: a SELECT.
+/// A SELECT of the tags of trial `t` as `tag`, including those of its sweeps.
 extern const char* const kTagsOfTrial;
 
 }  // namespace internal

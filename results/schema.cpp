@@ -25,8 +25,8 @@
 namespace petlab::results::internal {
 namespace {
 
-// Keys are short integers so that a metric's row is small; people and reports use the views, which
-// say trial_id, attempt (its number) and names. docs/reference/database.md describes each column.
+// Keys are integers, so that rows of metrics are small. Users and reports read the views, which
+// have trial_id, attempt (its number) and names. docs/reference/database.md describes each column.
 constexpr const char* kTables = R"sql(
 CREATE TABLE sweeps (
   key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, about TEXT, file TEXT, digest TEXT,
@@ -76,8 +76,8 @@ CREATE TABLE metric_values (
   PRIMARY KEY (attempt, seq)) WITHOUT ROWID;
 )sql";
 
-// Triggers count, so that nothing that writes a trial's attempts can leave it out.
-constexpr const char* kCareTables = R"sql(
+// Triggers count changes, so that no code that writes attempts can omit it.
+constexpr const char* kAddedTables = R"sql(
 CREATE INDEX IF NOT EXISTS trials_decided ON trials (key)
   WHERE cancelled != 0 OR retried_after != 0;
 CREATE TABLE IF NOT EXISTS retries (
@@ -135,21 +135,21 @@ END;
 
 std::string quoted(const std::string& identifier) { return '"' + identifier + '"'; }
 
-// With a slash at its end; relative to the database's folder where the runs folder lies below that.
-// NULL where the database knows of no runs folder.
+// Ends with a slash. Relative to the database's folder if the runs folder is below it. NULL if the
+// database has no runs folder.
 constexpr const char* kTrialFolder =
     "(SELECT value FROM settings WHERE name = 'runs') || '/' || t.trial_id || '/'";
 
-/// What is asked for most as columns; the rest is in the two objects.
+/// The columns queried most; all others are in the two JSON objects.
 std::string provenance_view() {
   std::string columns;
   for (const char* column : {"commit", "clean", "compiler", "flags", "sweep_digest", "overrides"}) {
     columns += fmt::format(", json_extract(p.text, '$.{}') AS {}", column, quoted(column));
   }
   for (const char* column : {"libtorch", "commit", "clean", "compiler", "flags"}) {
-    const bool own = std::string_view(column) == "libtorch";
-    columns +=
-        fmt::format(", json_extract(q.text, '$.{0}') AS {1}{0}", column, own ? "" : "worker_");
+    const bool is_worker_only = std::string_view(column) == "libtorch";
+    columns += fmt::format(", json_extract(q.text, '$.{0}') AS {1}{0}", column,
+                           is_worker_only ? "" : "worker_");
   }
   for (const char* column : {"processor", "kernel", "gpu", "gpu_driver"}) {
     columns += fmt::format(
@@ -171,7 +171,7 @@ struct View {
   std::string text;  // the SELECT
 };
 
-/// CROSS JOIN fixes the order: from the few trials to their many values, never the other way.
+/// CROSS JOIN fixes the order: from the few trials to their many values.
 std::vector<View> views() {
   std::string columns;
   for (const FieldColumn& field : field_columns())
@@ -239,7 +239,7 @@ std::vector<FieldColumn> collect_fields() {
   return found;
 }
 
-// Columns of fields: the `count` from `first` on, with what configurations say.
+// Adds `count` columns of fields, starting with `first`, with their values in configurations.
 void add_fields(Connection& connection, std::size_t first, std::size_t count) {
   for (const FieldColumn& field : std::span(field_columns()).subspan(first, count)) {
     connection.exec(fmt::format("ALTER TABLE trials ADD COLUMN {0} {1}; UPDATE trials SET {0} = "
@@ -255,14 +255,14 @@ bool finds(Connection& connection, std::string_view sql, std::string_view first,
   return row.with(first).with(second).step();
 }
 
-// Databases of version 1 have different columns, as those of later fields and tables were added
-// without a new version, and noted in `settings` what was filled. It is the one step that asks.
+// Databases of version 1 vary, because fields and tables were added without a new version, and
+// `settings` recorded which were filled. Only this step checks what exists.
 void complete_version_1(Connection& connection) {
   constexpr std::size_t kFields = 44;
   const auto lacks = [&](std::string_view table, std::string_view column) {
     return !finds(connection, "SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2", table, column);
   };
-  for (const char* script : {kCareTables, kRemarkTables, kExampleTables, kSelectedTables}) {
+  for (const char* script : {kAddedTables, kRemarkTables, kExampleTables, kSelectedTables}) {
     connection.exec(script);
   }
   if (lacks("attempts", "device_memory_mib")) {
@@ -284,9 +284,9 @@ void complete_version_1(Connection& connection) {
   }
 }
 
-// The first turns version 1 into 2, the next 2 into 3, and so on; a step that was released stays as
-// it is. Others may have the database open while it is updated and go on writing as their version
-// does, so a step adds and never takes away. A later field is a step that calls add_fields.
+// The first step updates version 1 to 2, the second 2 to 3, and so on. Released steps never change.
+// While a database is updated, others may have it open and continue to write as in their version,
+// so steps only add. For a new field, add a step that calls add_fields.
 using Step = void (*)(Connection&);
 constexpr Step kSteps[] = {complete_version_1};
 constexpr std::int32_t kOldestVersion = 1;
@@ -320,18 +320,18 @@ bool create_database(const std::filesystem::path& file, bool rollback_journal) {
         "another database with --db",
         file.string(), folder.string(), std::strerror(errno)));
   }
-  MadeFile made(file);
+  MadeFile pending(file);
   try {
-    Connection database(made.name(),
+    Connection database(pending.name(),
                         std::make_unique<SQLite::Database>(
-                            made.name().string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE));
+                            pending.name().string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE));
     database.exec("PRAGMA page_size = 8192; PRAGMA synchronous = FULL; BEGIN IMMEDIATE");
     database.exec(fmt::format("PRAGMA application_id = {}", kApplicationId).c_str());
     database.exec(kTables);
     apply_steps(database, kOldestVersion);
     database.exec("COMMIT");
-    // Last: all is in the file then. What a log beside it held would be brought in by the closing,
-    // which tells nobody where that fails.
+    // Switch to WAL last, when the file is complete. If a log existed, closing would merge it
+    // without reporting errors.
     if (!rollback_journal) database.exec("PRAGMA journal_mode = WAL");
   } catch (const SQLite::Exception& error) {
     const int code = error.getErrorCode();
@@ -341,7 +341,7 @@ bool create_database(const std::filesystem::path& file, bool rollback_journal) {
                                   "the same command again"
                                 : error.what()));
   }
-  return made.keep();
+  return pending.keep();
 }
 
 std::int64_t checked_version(Connection& connection) {
@@ -402,7 +402,8 @@ void update(Connection& connection) {
   connection.guard("update it", [&] {
     connection.exec("BEGIN IMMEDIATE");
     try {
-      // Again: another process may have been faster. None writes from here on.
+      // Check again, because another process may have been faster. From here on, no other process
+      // writes.
       const std::int64_t version = checked_version(connection);
       std::filesystem::path backup;
       if (version < kDatabaseVersion) {

@@ -11,35 +11,35 @@ namespace petlab::results::internal {
 
 class Connection;
 
-/// Marks a SQLite file as petlab's (PRAGMA application_id): "petl".
+/// Identifies petlab's SQLite files (PRAGMA application_id): "petl".
 inline constexpr std::int32_t kApplicationId = 0x7065746c;
-/// A field of a trial's configuration that is a column of `trials` and of the views.
+/// A configuration field with a column in `trials` and in the views.
 struct FieldColumn {
   std::string column;             // training_learning_rate
   std::vector<std::string> path;  // {"training", "learning_rate"}
   std::string type;               // TEXT, REAL, INTEGER
 };
 
-/// Every field that a configuration can have: `tasks` (names joined by commas) in place of task and
-/// tasks, then the rows of sweeps::fields() by their place. The free group user is no part of it.
+/// All fields of configurations: `tasks` (names joined by commas) instead of task and tasks, then
+/// the rows of sweeps::fields() by place. Excludes the free group user.
 const std::vector<FieldColumn>& field_columns();
 
-/// Makes a new database in its final form, so that nobody sees a half-made one; returns false
-/// where another process was faster. Throws Error.
+/// Creates a new database; other processes never see it incomplete. Returns false if another
+/// process created it first. Throws Error.
 bool create_database(const std::filesystem::path& file, bool rollback_journal);
 
-/// The version of an opened database. Throws Error where it is no petlab database, of a newer
-/// version, or of one that this petlab cannot update.
+/// The version of an open database. Throws Error if it is not petlab's, newer, or too old to be
+/// updated.
 std::int64_t checked_version(Connection& connection);
 
-/// Changes the journal mode of a database that came from another file system.
+/// Changes the journal mode of a database that was moved from another file system.
 void use_journal(Connection& connection, bool rollback);
 
-/// Turns the tables of that version into this petlab's, within a transaction of the caller's.
+/// Updates the tables from `version` to this petlab's version. Must be called in a transaction.
 void apply_steps(Connection& connection, std::int64_t version);
 
-/// Updates a database of an earlier version: all or nothing. A copy of what it was is next to it
-/// before (`petlab.db.v1.bak`). Throws Error, also where there is no space for the copy.
+/// Updates a database of an earlier version in one transaction, after copying it
+/// (`petlab.db.v1.bak`). Throws Error, also if there is no space for the copy.
 void update(Connection& connection);
 
 }  // namespace petlab::results::internal

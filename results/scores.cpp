@@ -34,7 +34,7 @@ constexpr const char* kEveryValue =
     "metric_values v ON v.attempt = a.key AND v.seq <= a.counts_to WHERE a.trial = ?1 AND "
     "a.counts_to IS NOT NULL ORDER BY a.number, v.seq";
 
-// Whether a series is one that the question asks for, its trial apart.
+// True if the question selects a series, apart from conditions on trials.
 bool is_wanted(const ScoreQuestion& question, const SeriesName& series) {
   const auto is_in = [](const std::vector<std::string>& list, const std::string& word) {
     return std::find(list.begin(), list.end(), word) != list.end();
@@ -48,7 +48,7 @@ bool is_wanted(const ScoreQuestion& question, const SeriesName& series) {
          });
 }
 
-// Its key.
+// The key of a trial. Throws std::invalid_argument if it does not exist.
 std::int64_t trial_named(Connection& connection, const std::string& trial_id) {
   Query row(connection, "SELECT key FROM trials WHERE trial_id = ?1");
   if (!row.with(trial_id).step()) {
@@ -57,13 +57,14 @@ std::int64_t trial_named(Connection& connection, const std::string& trial_id) {
   return row.integer(0);
 }
 
-/// Trials of one configuration, by its text without the seed: reading its fields anew for each
+/// Numbers distinct configurations by their text without the seed. Rereading the fields of each
 /// trial would take most of the time.
 class Configurations {
  public:
-  /// The number, and whether it is new.
+  /// Returns the number, and whether it is new.
   std::pair<std::uint32_t, bool> number(std::string text) {
-    // The first is the trial's own: what stands before it holds no unescaped quotes.
+    // The first match is the trial's seed, because no unescaped quotes occur in the texts before
+    // it.
     constexpr std::string_view kSeed = "\"seed\":";
     if (const std::size_t seed = text.find(kSeed); seed != std::string::npos) {
       text.erase(seed, text.find_first_of(",}", seed) - seed);
@@ -77,8 +78,7 @@ class Configurations {
   std::unordered_map<std::string, std::uint32_t> numbers_;
 };
 
-/// The attempts of a trial whose values count, the last one first; without a result, its last
-/// attempt. Values up to the event `to` count.
+/// An attempt of a trial whose values count, up to event `to`. Without a result, the last attempt.
 struct CountingAttempt {
   std::int64_t key = 0;
   std::int64_t number = 0;
@@ -118,12 +118,12 @@ std::vector<std::string> listed(std::string_view joined) {
 
 const std::vector<Word>& configuration_words() {
   static const std::vector<Word> all = [] {
-    std::vector<Word> made;
+    std::vector<Word> result;
     for (const sweeps::Field& field : sweeps::fields()) {
-      if (field.name != "seed") made.push_back(word_named(field.name));
+      if (field.name != "seed") result.push_back(word_named(field.name));
     }
-    made.push_back(word_named("user"));
-    return made;
+    result.push_back(word_named("user"));
+    return result;
   }();
   return all;
 }
@@ -177,10 +177,10 @@ void ScoreReader::each(const ScoreQuestion& question,
     while (trials.step()) {
       id = trials.text(1);
       tasks = trials.text(2);
-      constexpr int kOwnFields = 5;
-      const int end = kOwnFields + static_cast<int>(fields.size());
-      for (int i = kOwnFields; i < end; ++i) {
-        fields[static_cast<std::size_t>(i - kOwnFields)] = trials.value(i);
+      constexpr int kTrialColumns = 5;
+      const int end = kTrialColumns + static_cast<int>(fields.size());
+      for (int i = kTrialColumns; i < end; ++i) {
+        fields[static_cast<std::size_t>(i - kTrialColumns)] = trials.value(i);
       }
       configuration.clear();
       std::uint32_t number = 0;
@@ -262,7 +262,7 @@ std::vector<HistoryPoint> ScoreReader::history(const std::string& trial_id,
     }
     const auto earlier = [](const HistoryPoint& a, const HistoryPoint& b) { return a.seq < b.seq; };
     const auto counts = [](const HistoryPoint& point) { return point.counts; };
-    // Without a result the points are of one attempt.
+    // Without a result, all points belong to one attempt.
     if (belongs && !points.empty() && std::none_of(points.begin(), points.end(), counts)) {
       std::max_element(points.begin(), points.end(), earlier)->counts = true;
     }

@@ -20,27 +20,27 @@ namespace internal {
 class Connection;
 }
 
-/// What a metric's value is of; names are stored once in a database.
+/// A metric on a task and split. Each name is stored once per database.
 struct SeriesName {
   std::int64_t key = 0;
   std::string split, task, name;
 };
 
-/// Which values are wanted of which trials.
+/// Selects values of trials.
 struct ScoreQuestion {
-  std::vector<Word> fields;  ///< what each trial's row has; no score's
+  std::vector<Word> fields;  ///< the fields of each row; no words of scores
   std::vector<Condition> where;
   std::vector<std::string> metrics;                            ///< names; empty: all
   std::vector<std::string> splits;                             ///< empty: all
   std::function<bool(const SeriesName& series)> wants_series;  ///< a further restriction, or empty
-  /// The value of each metric that counts (Score::counts), or every value of a trial's result.
+  /// The value of each metric that counts (Score::counts), or all values of a trial's result.
   enum class Steps { selected, every };
   Steps steps = Steps::selected;
-  /// How often a trial is given if `fields` has the sweep or the variant: once for each, or once
-  /// with their names joined by ", ".
+  /// How often a trial occurs if `fields` includes the sweep or variant: once for each, or once
+  /// with the names joined by ", ".
   enum class Members { apart, joined };
   Members members = Members::apart;
-  /// Whether ScoredTrial has the configuration, which takes most of the time.
+  /// Whether to read ScoredTrial's configuration, which takes most of the time.
   bool configurations = true;
 };
 
@@ -48,48 +48,48 @@ struct ScoreQuestion {
 struct Score {
   const SeriesName* series = nullptr;
   std::int64_t step = 0;
-  std::optional<double> value;  ///< absent: undefined
-  /// The value at the selected step: the step of the test score that the trial reported last. Where
-  /// the trial has no test score, and where the metric was not reported at that step, the value
-  /// that was reported last. Every answer shows these values, unless it asks for steps.
+  std::optional<double> value;  ///< absent if undefined
+  /// True for the value at the selected step: the step of the test score reported last. If the
+  /// trial has no test score, or the metric was not reported at that step, true for its last value.
+  /// All answers show these values unless they are asked for steps.
   bool counts = true;
 };
 
-/// One trial. Valid during the call.
+/// One trial; valid during the call.
 struct ScoredTrial {
-  std::int64_t key = 0;  ///< means nothing outside the database
+  std::int64_t key = 0;  ///< meaningless outside the database
   const std::string& trial_id;
   std::span<const Value> fields;
-  /// From 0: trials with the same number have the same configuration, but perhaps for seeds.
+  /// Trials with equal numbers (from 0) have the same configuration, ignoring seeds.
   std::uint32_t configuration = 0;
-  /// The values of configuration_words(); not empty where the number comes for the first time.
+  /// The values of configuration_words(), set only when this number occurs first.
   std::span<const Value> configuration_values;
   const std::string& tasks;  ///< joined by commas
   bool has_result = false;
-  /// Reads the trial's scores: by series; with every step then by step, as reported.
+  /// Reads the trial's scores by series, and then by step if all steps are selected.
   const std::function<std::span<const Score>()>& scores;
 };
 
-/// What such a list holds.
+/// Splits a list joined by commas.
 std::vector<std::string> listed(std::string_view joined);
 
-/// The words of a trial's configuration but for `tasks` and `seed`, in the order of
-/// sweeps::fields(), and last `user`.
+/// The words of a trial's configuration except `tasks` and `seed`, in the order of
+/// sweeps::fields(), followed by `user`.
 const std::vector<Word>& configuration_words();
 
-/// A value of one metric, in the order of steps.
+/// A value of one metric; sorted by step.
 struct HistoryPoint {
   std::int64_t attempt = 0;
   std::int64_t seq = 0;
   std::int64_t step = 0;
   std::optional<double> value;
-  bool counts = false;  ///< as Score::counts; without a result, of the value reported last
+  bool counts = false;  ///< as Score::counts; without a result, true for the last value
 };
 
-/// What a result leads to.
+/// A result's artifact and steps.
 struct ArtifactPlace {
   std::int64_t attempt = 0;
-  std::string path;                           ///< relative to the attempt's folder; empty: none
+  std::string path;                           ///< relative to its folder; empty: none
   std::optional<std::int64_t> selected_step;  ///< of the test score reported last
   std::optional<std::int64_t> last_step;
   std::optional<double> train_seconds;
@@ -97,35 +97,35 @@ struct ArtifactPlace {
 
 class Reader;
 
-/// Answers what people ask of results, without reading every metric. Throws results::Error, as
-/// Reader.
+/// Answers questions about results without reading all metrics. Throws results::Error, as Reader.
 class ScoreReader {
  public:
   explicit ScoreReader(const std::filesystem::path& database);
-  /// Reads the database that `reader` has open.
+  /// Shares the database connection of `reader`.
   explicit ScoreReader(const Reader& reader);
   ~ScoreReader();
   ScoreReader(ScoreReader&&) noexcept;
   ScoreReader& operator=(ScoreReader&&) noexcept;
 
-  /// Calls `take` with each trial that the question is about, in the order in which they were
-  /// recorded: once, or once for each sweep and variant (Members::apart). A score counts for the
-  /// trial's own tasks and for tasks that no trial has; one for another trial's task is left out.
+  /// Calls `take` for each selected trial in the order of recording: once, or once per sweep and
+  /// variant (Members::apart). A score counts if its task is one of the trial's, or no trial's;
+  /// scores of other trials' tasks are omitted.
   void each(const ScoreQuestion& question,
             const std::function<void(const ScoredTrial&)>& take) const;
-  /// Every split, task and metric that was ever reported, by name.
+  /// All splits, tasks and metrics ever reported, by name.
   std::vector<SeriesName> series() const;
-  /// Those that a question asks for, whichever trials reported them.
+  /// The series that a question selects, regardless of the trials that reported them.
   std::vector<SeriesName> series_for(const ScoreQuestion& question) const;
-  /// The different values of a word, as text, by themselves; at most `limit`. Of scores, those that
-  /// were reported.
+  /// At most `limit` distinct values of a word, as text, sorted. For words of scores, those
+  /// reported.
   std::vector<std::string> values_of(const Word& word, int limit) const;
-  /// The values of one metric of a trial's result, its resumed attempts included; without a result
-  /// those of its last attempt. By step and then as they came.
+  /// The values of one metric in a trial's result, including the attempts that it resumed from;
+  /// without a result, those of the last attempt. Sorted by step, then by order of reporting.
   std::vector<HistoryPoint> history(const std::string& trial_id, const SeriesName& series) const;
-  /// The series that a trial reported in the attempts of its result, else in its last, by name.
+  /// The series that a trial reported in its result's attempts, or else in its last attempt, by
+  /// name.
   std::vector<SeriesName> series_of(const std::string& trial_id) const;
-  /// std::nullopt where the trial has no result.
+  /// std::nullopt if the trial has no result.
   std::optional<ArtifactPlace> artifact(const std::string& trial_id) const;
 
  private:

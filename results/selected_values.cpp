@@ -6,19 +6,19 @@
 namespace petlab::results::internal {
 namespace {
 
-// The selection of one trial. The selected step is that of the test score reported last, of the
-// trial's own tasks if it has any. Of a metric, the last value at that step counts, or else the
-// last value; of a test metric always the last value. A row of max() has the other columns of the
-// row where it was found.
+// Selects the values of one trial. The selected step is that of the test score reported last,
+// preferably of the trial's own tasks. For each metric, the last value at that step counts, or else
+// its last value; for a test metric always its last value. With max(), SQLite returns the other
+// columns of the maximal row.
 #define PETLAB_SELECT_VALUES(TRIAL)                                                              \
   "INSERT INTO selected_values SELECT trial, series, attempt, seq, step, value FROM (SELECT *, " \
   "max(((NOT is_test AND step IS (SELECT step FROM counted_values WHERE trial = " TRIAL          \
   " AND is_test ORDER BY is_own DESC, place DESC LIMIT 1)) << 62) + place) FROM counted_values " \
   "WHERE trial = " TRIAL " GROUP BY series)"
 
-// A name's quotes and backslashes stay escaped while its commas become those of a JSON array. What
-// is there is left out here, as an upsert of the statement that fires a trigger rules out OR IGNORE
-// in it.
+// Splits joined names by rewriting them as a JSON array: json_quote escapes quotes and backslashes,
+// and commas become separators. Excludes existing names explicitly, because OR IGNORE has no effect
+// in a trigger that an upsert fires.
 #define PETLAB_NEW_TASKS(TASKS)                                           \
   "SELECT DISTINCT value FROM json_each('[' || replace(json_quote(" TASKS \
   "), ',', '\",\"') || "                                                  \
@@ -59,7 +59,7 @@ const char* const kCountedView =
     "t.key AND a.counts_to IS NOT NULL CROSS JOIN metric_values v ON v.attempt = a.key AND v.seq "
     "<= a.counts_to CROSS JOIN series s ON s.key = v.series";
 
-// SQLite resolves no name of the outer statement in ORDER BY.
+// ORDER BY cannot refer to the outer statement, so the subquery joins trials again.
 const char* const kSelectedStep =
     "(SELECT o.step FROM selected_values o CROSS JOIN trials q ON q.key = o.trial CROSS JOIN "
     "attempts b ON b.key = o.attempt CROSS JOIN series p ON p.key = o.series WHERE o.trial = t.key "
@@ -72,7 +72,7 @@ const char* const kTaskBelongs =
 
 void fill_selected_values(Connection& connection) {
   connection.exec("DELETE FROM selected_values; DELETE FROM task_names");
-  // Trial by trial: sorting the values of all would take memory for all.
+  // One trial at a time, because sorting the values of all trials would need memory for all.
   Query trials(connection, "SELECT key FROM trials WHERE result_attempt IS NOT NULL");
   Query select(connection, PETLAB_SELECT_VALUES("?1"));
   while (trials.step()) {

@@ -13,34 +13,34 @@
 
 namespace petlab::results::internal {
 
-/// The one definition of which value of a metric counts (docs/reference/sql.md), as SQL: triggers
-/// keep the value of each of a trial's metrics in `selected_values` whenever its result changes.
-/// The tables and triggers, where they are missing:
+/// The definition of which value of a metric counts (docs/reference/sql.md), in SQL: triggers
+/// update `selected_values` whenever a trial's result changes. Creates the tables and triggers if
+/// they are missing.
 extern const char* const kSelectedTables;
-/// The SELECT of the view `counted_values`, which the triggers read: every value of the attempts
-/// that make a trial's result.
+/// The SELECT of the view `counted_values`, which the triggers read: all values of the attempts of
+/// a trial's result.
 extern const char* const kCountedView;
-/// Of trial `t`: the step of its result's selected scores, or NULL.
+/// For trial `t`: the step of its result's selected scores, or NULL.
 extern const char* const kSelectedStep;
 /// Whether a score of series `s` counts for trial `t`: its task is one of the trial's, or no
 /// trial's.
 extern const char* const kTaskBelongs;
 
-/// Fills the tables anew.
+/// Refills the tables.
 void fill_selected_values(Connection& connection);
 
-/// Every split, task and metric that the database has, by name.
+/// All splits, tasks and metrics of the database, by name.
 std::vector<SeriesName> all_series(Connection& connection);
 
-/// The series that a question asks for, and which of them count for a trial.
+/// The series selected by a question, and which of them count for a trial.
 class WantedSeries {
  public:
   WantedSeries(Connection& connection, const std::function<bool(const SeriesName&)>& wanted);
   WantedSeries(const WantedSeries&) = delete;
   WantedSeries& operator=(const WantedSeries&) = delete;
 
-  /// nullptr: not asked for, or its task is another trial's. `tasks`: the trial's, joined by
-  /// commas. Pointers are ordered by name.
+  /// Returns nullptr if the series is not selected, or its task belongs to other trials only.
+  /// `tasks` are the trial's, joined by commas. Pointers are ordered by name.
   const SeriesName* find(const std::string& tasks, std::int64_t key) const;
 
  private:

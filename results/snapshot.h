@@ -11,7 +11,8 @@
 
 namespace petlab::results::internal {
 
-/// One state of the database over several statements; the transaction of a batch is one already.
+/// A consistent state of the database over several statements. Does nothing inside a batch's
+/// transaction.
 class Snapshot {
  public:
   explicit Snapshot(Connection& connection) : connection_(connection) {
@@ -19,20 +20,20 @@ class Snapshot {
     connection.check_not_moved();
     connection.look_again();
     connection.exec("BEGIN");
-    own_ = true;
+    began_ = true;
   }
   ~Snapshot() {
-    if (own_ && connection_.in_transaction()) connection_.roll_back();
+    if (began_ && connection_.in_transaction()) connection_.roll_back();
   }
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
 
  private:
   Connection& connection_;
-  bool own_ = false;
+  bool began_ = false;
 };
 
-/// Runs `body`, which reads one state of the database; SQLite's errors become Errors.
+/// Runs `body` on a consistent state of the database; converts SQLite's errors to Errors.
 template <typename Body>
 auto reading(Connection& connection, Body&& body) {
   return connection.guard("read it", [&] {
@@ -50,12 +51,13 @@ auto reading(Connection& connection, Body&& body) {
   });
 }
 
-/// Runs `body` in the batch's transaction; SQLite's errors become Errors that say what could not be
-/// done.
+/// Runs `body` in the batch's transaction; converts SQLite's errors to Errors about what `doing`
+/// describes.
 template <typename Body>
 auto writing(const Batch& batch, std::string_view doing, Body&& body) {
   Connection& connection = connection_of(batch);
-  // Some errors (disk full) end SQLite's transaction: what came after would be stored at once.
+  // Some errors (disk full) end SQLite's transaction. Later writes would then be stored
+  // immediately.
   if (!connection.in_transaction()) {
     throw Error(fmt::format("{}: cannot {}: an earlier error ended this batch of writes",
                             connection.file().string(), doing));

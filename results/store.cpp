@@ -30,14 +30,14 @@ using internal::Query;
 using internal::trial_key;
 using internal::TrialWriter;
 
-/// The folder to which a runs folder is remembered relative.
+/// The folder to which the stored path of a runs folder is relative.
 std::filesystem::path real_folder_of(const std::filesystem::path& database) {
   return std::filesystem::canonical(database).parent_path();
 }
 
 AttemptRef insert_attempt(Connection& connection, std::int64_t trial,
                           const protocol::AttemptBegun& attempt, std::int64_t number) {
-  // A key that was once given means that attempt to whoever read it, so it is not used again.
+  // Keys are never reused: other processes may still use an old one for its attempt.
   Query insert(
       connection,
       "INSERT INTO attempts (trial, number, sweep, owner, launcher, \"commit\", begun_at, "
@@ -65,16 +65,17 @@ AttemptRef insert_attempt(Connection& connection, std::int64_t trial,
       .run();
   Query key(connection, "SELECT key FROM attempts WHERE trial = ?1 AND number = ?2");
   key.with(trial).with(number).step();
-  const AttemptRef made{key.integer(0), attempt.trial_id, number};
-  internal::record_provenance(connection, made.key, internal::Teller::petlab, attempt.provenance);
-  return made;
+  const AttemptRef inserted{key.integer(0), attempt.trial_id, number};
+  internal::record_provenance(connection, inserted.key, internal::ProvenanceSource::petlab,
+                              attempt.provenance);
+  return inserted;
 }
 
 }  // namespace
 
 Store::Store(const std::filesystem::path& database, const OpenOptions& options)
     : reader_(std::shared_ptr<Connection>()) {
-  // SQLite follows links: what stands beside the database stands beside the file itself.
+  // SQLite follows links, so its auxiliary files are next to the link's target.
   const std::filesystem::path real =
       std::filesystem::is_symlink(database) ? internal::real_path(database) : database;
   const bool rollback = options.journal == OpenOptions::Journal::rollback ||

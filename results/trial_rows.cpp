@@ -136,7 +136,7 @@ void keep_former_members(Connection& connection, std::int64_t key, const SweepRo
     leave.with(key).with(before.integer(0)).with(variant).with(before.integer(2)).with(time).run();
     leave.again();
   }
-  // Of the runs folder's file, which keeps the trials that were members and not their variants.
+  // From the runs folder's file, which keeps former members but not their variants.
   Query unknown(connection,
                 "INSERT INTO former_sweep_trials (sweep, trial, variant, place, left_at) SELECT "
                 "?1, key, '', 0, ?3 FROM trials WHERE trial_id = ?2 AND NOT EXISTS (SELECT 1 FROM "

@@ -10,33 +10,33 @@
 
 namespace petlab::results::internal {
 
-// Rows of trials and of the sweeps that they are members of, within a transaction of the caller's.
+// Rows of trials and of their sweeps. All functions must be called in a transaction.
 
-/// Writes trials, with the columns that come from their configurations.
+/// Writes trials, with columns for the fields of their configurations.
 class TrialWriter {
  public:
   TrialWriter();
-  /// A trial that is there already gets what is new. Throws std::invalid_argument where its
-  /// configuration is no JSON object.
+  /// Updates an existing trial. Throws std::invalid_argument if its configuration is not a JSON
+  /// object.
   void write(Connection& connection, const TrialRow& trial) const;
 
  private:
   std::string insert_;
 };
 
-/// Remembers what the sweep of that key loses when it becomes `sweep`.
+/// Stores the members that the sweep loses when it becomes `sweep`.
 void keep_former_members(Connection& connection, std::int64_t key, const SweepRow& sweep,
                          std::span<const TrialRow> trials, double time);
-/// Forgets the former members that came back.
+/// Removes former members that are members again.
 void forget_former_members(Connection& connection, std::int64_t key);
 
-/// The row of a trial. Throws std::invalid_argument where there is none.
+/// The key of a trial. Throws std::invalid_argument if it does not exist.
 std::int64_t trial_key(Connection& connection, const std::string& trial_id);
 
-/// Decides which attempts of a trial make its results: the finished one with the lowest number that
-/// was not discarded, and its parents up to the checkpoints that were resumed from. A decision to
-/// retry puts what finished later in the place of what was there. Follows from the rows alone, in
-/// whatever order they came.
+/// Determines which attempts make a trial's result: the finished one with the lowest number that
+/// was not discarded, and its parents up to the checkpoints resumed from. After a retry decision, a
+/// later finished attempt replaces the earlier result. Depends only on the rows, not on their order
+/// of arrival.
 void recount(Connection& connection, std::int64_t trial);
 
 }  // namespace petlab::results::internal

@@ -12,11 +12,12 @@ StateOfTrial state_of(const TrialFacts& facts, const StateContext& context) {
   for (const AttemptFacts& attempt : facts.attempts) {
     if (attempt.attempt.number == facts.result_attempt) finished = &attempt;
   }
-  // `--rerun stale` takes a result that is stale out by retried_after, where any other stays:
-  // what an attempt that was given up reports late is a result. `--rerun all` means every result.
-  const bool asked = finished != nullptr && is_to_renew(facts);
-  const bool outdated = finished != nullptr && !asked && context.outdated(*finished);
-  const bool to_renew = asked || (outdated && finished->attempt.number <= facts.retried_after);
+  // `--rerun stale` sets retried_after, which invalidates only a stale result. Others stay, because
+  // an attempt that was given up may still report its result. `--rerun all` invalidates every
+  // result.
+  const bool renewed = finished != nullptr && is_to_renew(facts);
+  const bool outdated = finished != nullptr && !renewed && context.outdated(*finished);
+  const bool to_renew = renewed || (outdated && finished->attempt.number <= facts.retried_after);
   if (to_renew) finished = nullptr;
   const AttemptFacts& last = facts.attempts.back();
   if (last.outcome == Outcome::open && context.alive(last)) {

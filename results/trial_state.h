@@ -10,27 +10,27 @@
 
 namespace petlab::results {
 
-/// What a trial's state depends on besides what the database knows of it.
+/// What a trial's state depends on in addition to the database.
 struct StateContext {
-  std::string sweep;  // name: finished by another is cached
-  /// As for has_failed().
+  std::string sweep;  // results of other sweeps are cached
+  /// As in has_failed().
   std::optional<std::int64_t> retries;
-  /// Whether an open attempt may still be at work.
+  /// True if an open attempt may still be running.
   std::function<bool(const AttemptFacts&)> alive;
-  /// Whether the numerics version or the data have changed since a finished attempt.
+  /// True if the numerics version or the data have changed since a finished attempt.
   std::function<bool(const AttemptFacts&)> outdated;
 };
 
-/// A trial's state, and what it follows from.
+/// A trial's state and its origin.
 struct StateOfTrial {
   sweeps::TrialState state = sweeps::TrialState::fresh;
-  /// The finished attempt of done, cached and stale, in the facts that were asked about.
+  /// The finished attempt of a done, cached or stale trial; points into the given facts.
   const AttemptFacts* result = nullptr;
-  /// It has a result that the user wants anew: an outdated one (`--rerun stale`), or any.
+  /// The trial has a result that will be recomputed: a stale one (`--rerun stale`), or any.
   bool to_renew = false;
 };
 
-/// The one definition of run, plan, status, explain and reports.
+/// The only definition of states, used by run, plan, status, explain and reports.
 StateOfTrial state_of(const TrialFacts& facts, const StateContext& context);
 
 }  // namespace petlab::results

@@ -57,7 +57,7 @@ std::optional<Word> find_word(std::string_view text) {
     return Word{std::string(text), FieldType::text, WordScope::trial, "",
                 std::string(text.substr(5))};
   }
-  // `tags` is what the views call all of a trial's.
+  // `tags` is the views' column with all tags of a trial.
   std::string name(text == "metric" ? "name" : text == "tags" ? "tag" : text);
   if (const sweeps::Field* field = sweeps::find_field(text)) name = field->column;
   for (const Word& word : words()) {
@@ -73,7 +73,7 @@ Word word_named(std::string_view text, std::span<const std::string_view> others)
   names.emplace_back("metric");
   names.emplace_back("user.NAME");
   std::string_view nearest = base::nearest_word(text, names);
-  // A bare `learning_rate` or `lr` is the last part of a field's name.
+  // Finds `learning_rate` or `lr`, the last part of a field's name.
   const std::string field =
       nearest.empty() ? sweeps::nearest_field(std::string(text.substr(0, 100))) : "";
   if (const sweeps::Field* row = sweeps::find_field(field)) nearest = row->column;

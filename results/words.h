@@ -10,37 +10,37 @@
 
 namespace petlab::results {
 
-/// What a word of a question is about, and so which tables it needs.
+/// The subject of a word, which determines the tables it needs.
 enum class WordScope {
-  trial,    ///< its configuration and its identity
-  member,   ///< the trial in a sweep: sweep, variant
-  attempt,  ///< the attempt that made the trial's result
+  trial,    ///< configuration and id of the trial
+  member,   ///< the trial's place in a sweep: sweep, variant
+  attempt,  ///< the attempt with the trial's result
   artifact,
-  score,  ///< task and name of one value
-  tag,    ///< of the trial or of a sweep that it is in; it may have several
+  score,  ///< task and name of a value
+  tag,    ///< tags of the trial and its sweeps; there may be several
 };
 
-/// A word for something that trials and scores have: the same in --where, --by, in the columns of
-/// what is printed and in the views, whose columns these are.
+/// A property of trials or scores. Its name is the same in --where, --by, printed columns and the
+/// columns of the views.
 struct Word {
   std::string name;
   sweeps::FieldType type = sweeps::FieldType::text;
   WordScope scope = WordScope::trial;
   std::string_view help;
-  /// The JSON key of `user.KEY`; empty elsewhere.
+  /// The KEY of `user.KEY`; empty for all other words.
   std::string user_key;
 };
 
-/// Every word but `user.KEY`, which there is for any key: first those of trial and sweep, then the
-/// configuration's.
+/// All words except `user.KEY`, which accepts any key: first those of trials and sweeps, then those
+/// of the configuration.
 const std::vector<Word>& words();
 
-/// The word that a user wrote: a name of words(), a field as sweep files spell it
-/// (`module.kind`), `metric` for `name`, or `user.KEY`. std::nullopt where there is none.
+/// Finds a user's word: a name of words(), a field as in sweep files (`module.kind`), `metric` for
+/// `name`, or `user.KEY`. std::nullopt if it is unknown.
 std::optional<Word> find_word(std::string_view text);
 
-/// The same. Throws std::invalid_argument `unknown field "sed"; did you mean "seed"?`, where
-/// `others` may be meant as well.
+/// Does the same, but throws std::invalid_argument if it is unknown: `unknown field "sed"; did you
+/// mean "seed"?`. Suggestions include `others`.
 Word word_named(std::string_view text, std::span<const std::string_view> others = {});
 
 }  // namespace petlab::results

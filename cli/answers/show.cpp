@@ -53,7 +53,7 @@ struct Shown {
   results::TrialRow trial;
   results::TrialFacts facts;
   orchestrator::TrialPlan plan;
-  results::Care care;
+  results::ResultDecisions care;
   results::Remarks remarks;
   std::map<std::string, std::vector<std::string>> sweep_tags;  // by sweep, of those that have some
   std::map<std::int64_t, results::Provenance> provenance;      // by attempt
@@ -79,7 +79,7 @@ Shown read_trial(const ShowArguments& arguments) {
   shown.folder = protocol::trial_folder(runs, shown.id);
   shown.trial = reader.trial(shown.id).value();
   shown.facts = reader.trial_facts(std::vector<std::string>{shown.id}).front();
-  shown.care = results::care_of(reader, shown.id);
+  shown.care = results::result_decisions(reader, shown.id);
   for (const results::AttemptFacts& attempt : shown.facts.attempts) {
     shown.provenance[attempt.attempt.number] = reader.provenance(attempt.attempt);
     shown.examples[attempt.attempt.number] = results::examples_of(reader, attempt.attempt);

@@ -11,11 +11,11 @@
 
 namespace petlab::orchestrator {
 
-// One portable file of sweeps: a tar, compressed by gzip, whose first entry `petlab-archive.json`
-// names every other with its size and SHA-256; those are files of a runs folder, below `runs/`
+// A portable file of sweeps: a gzipped tar. Its first entry `petlab-archive.json` lists all others
+// with their sizes and SHA-256; those are files of a runs folder, below `runs/`
 // (docs/reference/runs-folder.md).
 
-/// Which of the attempts' artifacts go into an archive.
+/// Which artifacts to put into an archive.
 enum class ArchivedArtifacts {
   none,
   result,  ///< of the attempts whose values count
@@ -23,38 +23,37 @@ enum class ArchivedArtifacts {
 };
 
 struct ArchiveOptions {
-  std::vector<std::string> sweeps;  ///< names; empty: all that the database has
+  std::vector<std::string> sweeps;  ///< names; empty: all sweeps of the database
   ArchivedArtifacts artifacts = ArchivedArtifacts::result;
-  std::string petlab;        ///< version of the program that writes it
-  bool checkpoints = false;  ///< of trials without a result, so that they can be gone on with
+  std::string petlab;        ///< version of the program that writes the archive
+  bool checkpoints = false;  ///< include checkpoints of trials without a result, to resume them
 };
 
-/// What write_archive wrote.
+/// The result of write_archive.
 struct Archived {
   std::int64_t sweeps = 0;
   std::int64_t trials = 0;
   std::int64_t attempts = 0;
   std::int64_t files = 0;
-  std::uintmax_t bytes = 0;          ///< of the files
+  std::uintmax_t bytes = 0;          ///< of the archived files
   std::uintmax_t archive_bytes = 0;  ///< of the archive
   std::string digest;                ///< of the archive: "sha256:…"
-  /// Trials that run, and attempts whose folder is not there.
+  /// Running trials, and attempts whose folders are missing.
   std::vector<NotTaken> left;
 };
 
-/// Writes the sweeps of a database with their trials, those of earlier definitions included, to a
-/// new file, which is there complete or not at all. The same contents give the same bytes. Throws
-/// std::invalid_argument where the file exists or there is no such sweep, Error and results::Error
-/// for files and the database.
+/// Writes sweeps with their trials, including those of earlier definitions, to a new file. The file
+/// appears only once complete, and equal contents give equal bytes. Throws std::invalid_argument if
+/// the file exists or a sweep does not, and Error and results::Error for files and the database.
 Archived write_archive(const results::Reader& reader, const std::filesystem::path& database,
                        const std::filesystem::path& runs, const std::filesystem::path& file,
                        const ArchiveOptions& options);
 
-/// Unpacks an archive into `incoming` as a runs folder and returns that. Every entry is held
-/// against the first one's list before and while it is written. Throws Error naming the archive and
-/// the entry: no archive of petlab, a name that leads elsewhere, anything but a file, an entry that
-/// the list has not, has otherwise or has twice, another size or digest, a cut end, more than the
-/// disk has room for.
+/// Unpacks an archive into `incoming` and returns the path of the unpacked runs folder. Checks
+/// every entry against the list before and while writing it. Throws Error naming the archive and
+/// the entry if the file is not an archive of petlab, a name leads outside, an entry is not a
+/// regular file, is missing from the list, contradicts it or occurs twice, a size or digest is
+/// wrong, the archive is truncated, or the disk lacks space.
 std::filesystem::path unpack_archive(const std::filesystem::path& file, const Incoming& incoming);
 
 }  // namespace petlab::orchestrator

@@ -10,28 +10,30 @@
 
 namespace petlab::orchestrator {
 
-/// The first entry of an archive, which lists the others.
+/// Name of the archive's first entry, which lists the others.
 inline constexpr const char* kArchiveList = "petlab-archive.json";
 inline constexpr int kArchiveFormat = 1;
-/// Of the list itself: half a million files.
+/// Maximum size of the list itself, enough for half a million files.
 inline constexpr std::uintmax_t kLargestArchiveList = std::uintmax_t{64} << 20;
 
-/// What an archive holds, as its first entry says.
+/// The archive's list of contents.
 struct ArchiveList {
-  std::string petlab;  ///< version that wrote it
+  std::string petlab;  ///< version that wrote the archive
   std::map<std::string, FileDigest> files;
-  /// Of attempts' folders, by the folder's name in the archive: what was there and is not in it.
+  /// Files left out of the archive, by the archive name of their attempt's folder.
   std::map<std::string, std::vector<std::string>> left_out;
 };
 std::string archive_list_text(const ArchiveList& list);
-/// Throws Error naming the archive and what is wrong with the list, a file's name first of all.
+/// Throws Error naming the archive and the fault in its list, starting with the file's name if it
+/// has one.
 ArchiveList parse_archive_list(const std::string& text, const std::filesystem::path& archive);
 
-/// Why a name cannot be that of a file in an archive; empty: it can. Names are those that a runs
-/// folder has: `runs/sweeps/NAME`, `runs/TRIAL/decisions.jsonl`, `runs/TRIAL/NUMBER/…`.
+/// Returns why a name is invalid in an archive, or an empty string for a valid name. Valid names
+/// are those of a runs folder: `runs/sweeps/NAME`, `runs/TRIAL/decisions.jsonl`,
+/// `runs/TRIAL/NUMBER/…`.
 std::string why_no_archive_name(const std::string& name);
 
-/// A name from outside as a message shows it: in quotes, cut, nothing that a terminal obeys.
+/// Makes an untrusted name safe for messages: quoted, shortened, control characters escaped.
 std::string shown_name(const std::string& name);
 
 }  // namespace petlab::orchestrator

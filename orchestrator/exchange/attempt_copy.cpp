@@ -46,7 +46,7 @@ void make_parent(const fs::path& file) {
 }
 
 base::FileDescriptor open_regular(const fs::path& file) {
-  // Not through a link, and not waiting for who writes into a pipe.
+  // Neither follows links nor waits for the writer of a pipe.
   base::FileDescriptor in(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!in) fail_to_read(file, errno);
   struct stat status {};
@@ -57,7 +57,7 @@ base::FileDescriptor open_regular(const fs::path& file) {
   return in;
 }
 
-// As much as there is, up to the whole block.
+// Reads a whole block, or less at the end of the file.
 std::size_t read_block(const base::FileDescriptor& in, std::vector<char>& block,
                        const fs::path& file) {
   std::size_t size = 0;
@@ -71,18 +71,18 @@ std::size_t read_block(const base::FileDescriptor& in, std::vector<char>& block,
   return size;
 }
 
-// The petlab or the worker of the attempt may add to these, or remove them.
+// The attempt's petlab or worker may still append to the other files, or remove them.
 bool is_settled(const std::string& name) {
   return outlives_the_trial(name) && name != "attempt.jsonl" && name != "job.jsonl" &&
          name != "log.txt";
 }
 
-std::int64_t number_here(const AttemptCopy& copy, std::int64_t there) {
-  const auto found = copy.numbers.find(there);
-  return found == copy.numbers.end() ? there : found->second;
+std::int64_t number_here(const AttemptCopy& copy, std::int64_t number_there) {
+  const auto found = copy.numbers.find(number_there);
+  return found == copy.numbers.end() ? number_there : found->second;
 }
 
-// The same text where nothing of it changes.
+// Returns text that is not an object unchanged.
 std::string renumbered_trial_file(const AttemptCopy& copy, const std::string& text) {
   nlohmann::ordered_json json =
       base::parse_shallow_ordered_json(text, copy.from.trial_json().string());
@@ -95,7 +95,7 @@ std::string renumbered_trial_file(const AttemptCopy& copy, const std::string& te
 }
 
 std::string renumbered_log(const AttemptCopy& copy, const std::string& text) {
-  std::string made;
+  std::string result;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const std::string line = text.substr(at, end - at);
@@ -104,13 +104,13 @@ std::string renumbered_log(const AttemptCopy& copy, const std::string& text) {
     const auto resume = json.is_object() ? json.find("resume") : json.end();
     if (json.is_object() && resume != json.end() && resume->is_object()) {
       (*resume)["attempt"] = number_here(copy, resume->value("attempt", std::int64_t{0}));
-      made += json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+      result += json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
     } else {
-      made += line;
+      result += line;
     }
-    made += '\n';
+    result += '\n';
   }
-  return made;
+  return result;
 }
 
 bool changes_numbers(const AttemptCopy& copy) {
@@ -119,7 +119,7 @@ bool changes_numbers(const AttemptCopy& copy) {
                      [](const auto& pair) { return pair.first != pair.second; });
 }
 
-// Both files as they are to be here; std::nullopt for any other.
+// The new text of trial.json or attempt.jsonl; std::nullopt for files that are copied unchanged.
 std::optional<std::string> rewritten(const AttemptCopy& copy, const std::string& name) {
   if (!changes_numbers(copy)) return std::nullopt;
   try {
@@ -209,10 +209,10 @@ FileDigest copy_checked(const fs::path& from, const fs::path& to) {
     }
   });
   if (::fsync(out.get()) != 0) fail_copy(to, "cannot be written", errno);
-  if (const FileDigest there = digest_of_file(to); there != copied) {
+  if (const FileDigest read_back = digest_of_file(to); read_back != copied) {
     throw Error(
         fmt::format("{}: it was written with digest {} and reads back with {}; check the disk",
-                    to.string(), copied.digest, there.digest));
+                    to.string(), copied.digest, read_back.digest));
   }
   return copied;
 }
@@ -310,7 +310,7 @@ std::uintmax_t copy_attempt(const AttemptCopy& copy, const fs::path& folder) {
 
 std::vector<std::string> complete_attempt(const AttemptCopy& copy, const fs::path& folder,
                                           const fs::path& staging) {
-  std::vector<std::string> came;
+  std::vector<std::string> copied;
   std::optional<TakenOverNote> note = read_taken_over_note(folder);
   for (const std::string& name : files_below(copy.from.folder())) {
     std::error_code error;
@@ -319,11 +319,11 @@ std::vector<std::string> complete_attempt(const AttemptCopy& copy, const fs::pat
     const bool lost = name == copy.artifact && !fs::exists(folder / name, error);
     if (!left_out && !lost) continue;
     if (!fs::exists(folder / name, error)) {
-      const fs::path made = staging / "file";
-      fs::remove(made, error);
-      copy_checked(copy.from.folder() / name, made);
+      const fs::path staged = staging / "file";
+      fs::remove(staged, error);
+      copy_checked(copy.from.folder() / name, staged);
       make_parent(folder / name);
-      if (::rename(made.c_str(), (folder / name).c_str()) != 0) {
+      if (::rename(staged.c_str(), (folder / name).c_str()) != 0) {
         fail_copy(folder / name, "cannot be created", errno);
       }
       sync_folder((folder / name).parent_path());
@@ -333,9 +333,9 @@ std::vector<std::string> complete_attempt(const AttemptCopy& copy, const fs::pat
       std::erase(note->left_out, name);
       write_taken_over_note(folder, *note);
     }
-    came.push_back(name);
+    copied.push_back(name);
   }
-  return came;
+  return copied;
 }
 
 }  // namespace petlab::orchestrator

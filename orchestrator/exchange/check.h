@@ -7,40 +7,39 @@
 
 namespace petlab::orchestrator {
 
-/// What `petlab db check` looks at.
+/// The places that `petlab db check` compares.
 struct CheckedPlaces {
   std::filesystem::path database;
   std::filesystem::path runs;
-  /// `--db FILE` and `--runs FOLDER` as words of a shell, for the commands that findings name.
+  /// `--db FILE` and `--runs FOLDER`, quoted for a shell, for the commands in findings.
   std::string database_word, runs_word;
 };
 
-/// Something that is not as it should be.
+/// A fault found by check().
 struct Finding {
-  std::string kind;  ///< one word, docs/guides/maintain-a-database.md lists them
+  std::string kind;  ///< one word; listed in docs/guides/maintain-a-database.md
   std::string trial;
   std::int64_t attempt = 0;    ///< 0: none
   std::filesystem::path file;  ///< empty: none
-  std::string text;            ///< what was found and wanted
-  std::string fix;             ///< a command, or what else to do
+  std::string text;            ///< what was found and expected
+  std::string fix;             ///< a command or an instruction
 };
 
 struct CheckReport {
   std::int64_t trials = 0;
   std::int64_t attempts = 0;
   std::int64_t values = 0;     ///< reported by all attempts
-  std::int64_t artifacts = 0;  ///< whose bytes were looked at
-  std::uintmax_t bytes = 0;    ///< of them and of other files whose digests are known
+  std::int64_t artifacts = 0;  ///< whose bytes were checked
+  std::uintmax_t bytes = 0;    ///< of artifacts and other files with recorded digests
   std::vector<Finding> findings;
-  /// What is known to be missing, and is no fault.
+  /// Data known to be missing, which is no fault.
   std::vector<std::string> notes;
 };
 
-/// Compares a database with its runs folder: reads all of the folder as `petlab db rebuild`
-/// would, and compares every sweep, attempt, value and decision; holds artifacts, and the files of
-/// attempts that were taken over from elsewhere, against their digests. Changes nothing; what it
-/// needs beside goes to the folder for temporary files. Throws results::Error where the database
-/// cannot be read at all, Error where a folder cannot.
+/// Compares a database with its runs folder. Reads the folder as `petlab db rebuild` does, and
+/// compares every sweep, attempt, value and decision. Verifies artifacts and the files of merged
+/// attempts against their digests. Changes neither; temporary data goes to TMPDIR. Throws
+/// results::Error if the database cannot be read at all, and Error if a folder cannot.
 CheckReport check(const CheckedPlaces& places);
 
 }  // namespace petlab::orchestrator

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using Artifact = results::ContentsReader::Artifact;
 
-// What every artifact of petlab-trainer begins with; another worker's may be anything.
+// Every artifact of petlab-trainer begins like this. Those of other workers may have any format.
 bool begins_as_petlabs(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   std::string begin(5, '\0');
@@ -37,7 +37,7 @@ void FileCheck::check_artifacts(const std::vector<Artifact>& artifacts) {
     const protocol::TrialDirectory directory(places_.runs, artifact.trial_id, artifact.attempt);
     const fs::path file = directory.folder() / artifact.path;
     std::error_code error;
-    if (!fs::is_directory(directory.folder(), error)) continue;  // named already
+    if (!fs::is_directory(directory.folder(), error)) continue;  // already reported
     if (fs::is_regular_file(file, error)) {
       check_artifact(artifact, file);
       continue;
@@ -47,7 +47,7 @@ void FileCheck::check_artifacts(const std::vector<Artifact>& artifacts) {
     try {
       note = read_taken_over_note(directory.folder());
     } catch (const std::runtime_error&) {
-      // check_notes names it.
+      // check_notes reports it.
     }
     if (note && std::find(note->left_out.begin(), note->left_out.end(), artifact.path) !=
                     note->left_out.end()) {
@@ -116,17 +116,17 @@ void FileCheck::check_notes() {
         for (const auto& [name, wanted] : note->files) {
           std::error_code error;
           if (!fs::exists(folder / name, error)) {
-            // Artifacts have a finding of their own.
+            // check_artifacts reports missing artifacts.
             if (name == "trial.json" || name == "events.jsonl") {
               find(folder / name, "it is missing", note->from);
             }
             continue;
           }
-          const FileDigest there = digest_of_file(folder / name);
-          report_.bytes += there.size;
-          if (there != wanted) {
+          const FileDigest found = digest_of_file(folder / name);
+          report_.bytes += found.size;
+          if (found != wanted) {
             find(folder / name,
-                 fmt::format("its content has digest {}, its source had {}", there.digest,
+                 fmt::format("its content has digest {}, its source had {}", found.digest,
                              wanted.digest),
                  note->from);
           }

@@ -7,17 +7,17 @@
 
 namespace petlab::orchestrator {
 
-/// The part of check() that looks at the bytes of files.
+/// The part of check() that reads files.
 class FileCheck {
  public:
   FileCheck(const CheckedPlaces& places, CheckReport& report) : places_(places), report_(report) {}
 
-  /// That each artifact which counts is there, and that each that is there is whole, belongs to its
-  /// trial and has the size that its attempt said.
+  /// Checks that each artifact of a result exists, and that each existing artifact is complete,
+  /// belongs to its trial and has the size that its attempt reported.
   void check_artifacts(const std::vector<results::ContentsReader::Artifact>& artifacts);
-  /// That files of attempts that were taken over are what came.
+  /// Checks that the files of merged attempts are unchanged.
   void check_notes();
-  /// What a killed merge or import left.
+  /// Reports the leftovers of a killed merge, import or garbage collection.
   void look_for_leftovers();
 
  private:

@@ -80,7 +80,7 @@ std::string difference_of_values(const std::vector<CountedValue>& here,
       ++b;
     }
     if (text.empty()) continue;
-    // A test score says most.
+    // Test scores are the most informative.
     const bool better = first.empty() || (first.find(" on test ") == std::string::npos &&
                                           text.find(" on test ") != std::string::npos);
     if (better) first = text;

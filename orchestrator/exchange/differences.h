@@ -8,14 +8,14 @@
 
 namespace petlab::orchestrator {
 
-/// In what the first value differs that two results of one trial do not share, for people; empty
-/// where all are the same to the bit. Both sorted as ContentsReader::counted gives them.
+/// Describes the first difference between the values of two results of a trial; empty if they are
+/// identical bit by bit. Both must be sorted as by ContentsReader::counted.
 std::string difference_of_values(const std::vector<results::CountedValue>& here,
                                  const std::vector<results::CountedValue>& there);
 
-/// What else tells two results apart, a text each: digests of backbone and data, numerics, the
-/// worker, and which builds of petlab and of the worker made them. Machines differ as a matter of
-/// course and are no part of it.
+/// Describes all other differences between two results: digests of backbone and data, numerics, the
+/// worker, and the builds of petlab and the worker. Ignores the machines, which are expected to
+/// differ.
 std::vector<std::string> differences_of_making(const results::AttemptFacts& here,
                                                const results::Provenance& made_here,
                                                const results::AttemptFacts& there,

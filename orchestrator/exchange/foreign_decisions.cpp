@@ -33,14 +33,14 @@ std::vector<Decision> decisions_to_take(const ForeignDecisions& there,
     }
     decision.after_attempt = after;
   }
-  const bool own_decisions = std::any_of(here.begin(), here.end(), [&](const Decision& one) {
+  const bool local_decisions = std::any_of(here.begin(), here.end(), [&](const Decision& one) {
     return is_on_sight(one) && !is_in(mapped, one);
   });
   std::vector<Decision> wanted;
   for (const Decision& one : mapped) {
     const bool means_something =
         (is_on_result(one) && (there.attempts_come || !there.own_attempts)) ||
-        (is_on_sight(one) && !there.own_attempts && !own_decisions);
+        (is_on_sight(one) && !there.own_attempts && !local_decisions);
     if (means_something && !is_in(here, one)) wanted.push_back(one);
   }
   return wanted;

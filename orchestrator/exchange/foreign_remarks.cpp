@@ -28,15 +28,15 @@ std::int64_t take_those_of(results::Store& store, const std::filesystem::path& r
 
 std::int64_t take_remarks(results::Store& store, const std::filesystem::path& runs,
                           const results::Reader& other, const std::filesystem::path& other_runs) {
-  std::int64_t came = 0;
+  std::int64_t added = 0;
   for (const std::string& sweep : other.sweep_names()) {
-    if (store.read().sweep(sweep)) came += take_those_of(store, runs, {"", sweep}, other_runs);
+    if (store.read().sweep(sweep)) added += take_those_of(store, runs, {"", sweep}, other_runs);
   }
   for (const std::filesystem::path& folder : base::entries_of(other_runs)) {
     const std::string id = folder.filename().string();
-    if (store.read().trial(id)) came += take_those_of(store, runs, {id, ""}, other_runs);
+    if (store.read().trial(id)) added += take_those_of(store, runs, {id, ""}, other_runs);
   }
-  return came;
+  return added;
 }
 
 }  // namespace petlab::orchestrator

@@ -35,24 +35,24 @@ using results::AttemptFacts;
 using results::Outcome;
 using results::TrialFacts;
 
-/// Trials that are looked at in one transaction.
+/// Number of trials examined per transaction.
 constexpr std::size_t kTrialsTogether = 32;
 constexpr std::uintmax_t kMostEvents = std::uintmax_t{4} << 30;  // bytes
 
-/// What the database says of a trial at one moment.
+/// What the database records about a trial at one moment.
 struct KnownTrial {
   const TrialFacts& facts;
-  std::map<std::int64_t, std::string> artifacts;    // paths, by number of their attempt
-  std::map<std::int64_t, results::Cursor> read_to;  // how far events were read, likewise
+  std::map<std::int64_t, std::string> artifacts;    // paths, by attempt number
+  std::map<std::int64_t, results::Cursor> read_to;  // how far events were read, by attempt number
 };
 
-/// What of a trial nobody needs, as far as the database and its folder say.
+/// Finds the unneeded files of a trial, according to the database and its folder.
 class TrialGarbage {
  public:
   TrialGarbage(const fs::path& runs, const GarbageOptions& options)
       : runs_(runs), options_(options) {}
 
-  /// Adds to `garbage`; std::nullopt, or why the trial is left alone.
+  /// Adds to `garbage`. Returns why the trial is skipped, or std::nullopt.
   std::optional<std::string> look(const KnownTrial& trial, std::vector<Garbage>& garbage) const {
     const TrialFacts& facts = trial.facts;
     std::vector<Garbage> found;
@@ -86,16 +86,16 @@ class TrialGarbage {
   }
 
  private:
-  // What it reported since the database read it last decides too what of it is needed; and its
-  // folder may be that of another machine's attempt of the same name.
+  // Unread events may change which files are needed, and the folder may be another machine's
+  // attempt with the same number.
   std::optional<std::string> why_not_known(const KnownTrial& trial,
                                            const AttemptFacts& attempt) const {
     const std::int64_t number = attempt.attempt.number;
     const TrialDirectory directory(runs_, trial.facts.trial_id, number);
     std::error_code error;
     if (!fs::exists(directory.folder(), error)) return std::nullopt;
-    const std::string said = attempt_identity(attempt.begun);
-    if (!said.empty() && attempt_identity(directory) != said) {
+    const std::string recorded = attempt_identity(attempt.begun);
+    if (!recorded.empty() && attempt_identity(directory) != recorded) {
       return fmt::format(
           "attempt {} in the runs folder is not the one in the database: see petlab db check",
           number);
@@ -103,7 +103,7 @@ class TrialGarbage {
     const results::Cursor& read = trial.read_to.at(number);
     if (read.closed) return std::nullopt;
     const std::string events = base::read_file_if_any(directory.events(), kMostEvents).value_or("");
-    // A line counts once it has its newline.
+    // Only lines that end with a newline count.
     if (events.find('\n', static_cast<std::size_t>(read.offset)) != std::string::npos) {
       return fmt::format(
           "attempt {} has events that the database has not read: petlab db import reads them",
@@ -112,8 +112,8 @@ class TrialGarbage {
     return std::nullopt;
   }
 
-  // Where only others have said that it ended, its worker may live on: a queue that stopped or
-  // forgot its job, petlab retry --declare-dead.
+  // If another process declared the attempt's end, its worker may still be alive: a queue that
+  // stopped or forgot its job, petlab retry --declare-dead.
   bool is_over(const AttemptFacts& attempt) const {
     if (attempt.outcome == Outcome::finished || !attempt.kind.empty()) return true;
     if (in_queue(attempt.begun)) return false;
@@ -149,7 +149,7 @@ class TrialGarbage {
     if (attempt.outcome != Outcome::finished) return "its attempt did not finish";
     if (facts.result_attempt == number) return {};
     if (number <= facts.discarded_after) return "its result was discarded";
-    // One behind it stays: whoever discards the result in between may make it the one that counts.
+    // Later attempts stay: if the result is discarded, a later one may become the result.
     if (facts.result_attempt && number < *facts.result_attempt) {
       return fmt::format("attempt {} has the result", *facts.result_attempt);
     }
@@ -162,27 +162,28 @@ class TrialGarbage {
     const std::string why = why_no_checkpoint(facts, attempt);
     const std::string last =
         attempt.checkpoint ? plain_path(directory.folder() / attempt.checkpoint->path) : "";
-    // By their names, and by the files that these lead to.
+    // By name, and by the file that the name leads to.
     std::set<std::string> needed;
     if (!artifact.empty()) needed = {plain_path(artifact), real_path(artifact)};
     if (why.empty() && !last.empty()) {
       needed.insert({last, real_path(last)});
-      // A plan falls back to the one before.
+      // A resume falls back to the previous checkpoint.
       if (const auto before = checkpoint_before(*attempt.checkpoint, directory.events())) {
         const fs::path file = directory.folder() / before->path;
         needed.insert({plain_path(file), real_path(file)});
       }
     }
     for (const fs::path& folder : {directory.checkpoint(), directory.resume()}) {
-      // What is found through a link to another place is not told apart there.
+      // A folder behind a link is skipped if anything in it may be needed.
       if (is_link(folder) && (why.empty() || leads_through(folder, needed))) continue;
       const bool kept_for_it = folder == directory.resume();
-      // What lies beside the last one is told only where that lies there.
-      const bool beside = !kept_for_it && last.starts_with(plain_path(folder) + "/");
+      // Other checkpoints are compared with the last one only if that is in this folder.
+      const bool in_same_folder = !kept_for_it && last.starts_with(plain_path(folder) + "/");
       for (const fs::path& file : names_below(folder)) {
         const std::string name = plain_path(file);
         const std::string place = real_path(file.parent_path()) + "/" + file.filename().string();
-        if (needed.contains(name) || needed.contains(place) || (why.empty() && !beside)) continue;
+        if (needed.contains(name) || needed.contains(place) || (why.empty() && !in_same_folder))
+          continue;
         found.push_back({"checkpoint", facts.trial_id, attempt.attempt.number, file, bytes_of(file),
                          why.empty() ? "not one of its attempt's last two" : why});
       }
@@ -195,8 +196,8 @@ class TrialGarbage {
     });
   }
 
-  // As a plan looks for where to go on (find_resume in planning/plan.cpp): never behind an attempt
-  // that finished, and not at all where there is a result that stands.
+  // Mirrors the search for a checkpoint to resume (find_resume in planning/plan.cpp): never from an
+  // attempt before one that finished, and never for a trial with a valid result.
   static std::string why_no_checkpoint(const TrialFacts& facts, const AttemptFacts& attempt) {
     const bool stands = facts.result_attempt && !results::is_to_renew(facts) &&
                         *facts.result_attempt > facts.retried_after;
@@ -230,7 +231,7 @@ void refuse_other_runs(const fs::path& database, const fs::path& runs) {
   }
 }
 
-/// What a merge, an import or a gc left that was killed.
+/// Leftovers of a killed merge, import or gc.
 std::vector<Garbage> left_folders(const fs::path& runs) {
   std::vector<Garbage> found;
   std::error_code error;
@@ -251,7 +252,7 @@ class TrialsGarbage {
   TrialsGarbage(const fs::path& database, const fs::path& runs, const GarbageOptions& options)
       : contents_(database), runs_(runs), options_(options), trial_(runs_, options_) {}
 
-  /// `work` gets some trials' facts at a time.
+  /// Calls `work` with a few trials' facts at a time.
   template <typename Work>
   void each_part(const results::Reader& reader, const Work& work) const {
     const std::vector<std::string> ids = contents_.trial_ids();
@@ -261,7 +262,7 @@ class TrialsGarbage {
     }
   }
 
-  /// What of one trial nobody needs, as the database is now; says in `done` where it is left alone.
+  /// Finds one trial's unneeded files in the current database. Records in `done` if it is skipped.
   std::vector<Garbage> look(const TrialFacts& facts, const results::Reader& reader,
                             Collected& done) const {
     std::vector<Garbage> found;
@@ -290,7 +291,7 @@ class TrialsGarbage {
   const TrialGarbage trial_;
 };
 
-/// The folder to which files are moved that are to be deleted.
+/// Holds files that are about to be deleted.
 class GarbageFolder {
  public:
   explicit GarbageFolder(const fs::path& runs) : folder_(garbage_folder(runs)) { empty(); }
@@ -302,8 +303,8 @@ class GarbageFolder {
   GarbageFolder& operator=(const GarbageFolder&) = delete;
 
   void take(const fs::path& file) {
-    // No name that an attempt's folder could have.
-    const fs::path to = folder_ / fmt::format("{}-{}", ++taken_, file.filename().string());
+    // An attempt's folder cannot have this name.
+    const fs::path to = folder_ / fmt::format("{}-{}", ++moved_, file.filename().string());
     if (std::rename(file.c_str(), to.c_str()) == 0 || errno == ENOENT) return;
     const int error = errno;
     // A trial's folder may be a link to another disk.
@@ -313,7 +314,7 @@ class GarbageFolder {
     throw Error(fmt::format("{}: cannot be removed: {}", file.string(),
                             removed ? removed.message() : std::strerror(error)));
   }
-  /// Deletes what was moved here.
+  /// Deletes all files moved here.
   void empty() {
     std::error_code error;
     fs::remove_all(folder_, error);
@@ -325,10 +326,10 @@ class GarbageFolder {
 
  private:
   fs::path folder_;
-  std::int64_t taken_ = 0;
+  std::int64_t moved_ = 0;
 };
 
-// Folders of checkpoints without any; not one that a worker has filled since.
+// Removes empty checkpoint folders. Those that a worker has filled again stay.
 void remove_empty_folders(const fs::path& runs, const std::vector<Garbage>& garbage) {
   std::set<fs::path> folders;
   for (const Garbage& one : garbage) {
@@ -339,7 +340,7 @@ void remove_empty_folders(const fs::path& runs, const std::vector<Garbage>& garb
       folders.insert(folder);
     }
   }
-  // Those within others first.
+  // Inner folders first.
   for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
     std::error_code ignored;
     fs::remove(*folder, ignored);
@@ -391,7 +392,7 @@ Collected collect_garbage(const fs::path& database, const fs::path& runs,
                               error.message()));
     }
   }
-  GarbageFolder aside(runs);
+  GarbageFolder trash(runs);
   trials.each_part(
       store.read(), [&](std::span<const std::string> ids, const std::vector<TrialFacts>& facts) {
         Collected looked;
@@ -405,9 +406,9 @@ Collected collect_garbage(const fs::path& database, const fs::path& runs,
         }
         std::vector<Garbage> removed;
         {
-          // Nobody claims a trial while it lasts. It stores nothing.
+          // The transaction keeps runs from claiming a trial. It stores nothing.
           const results::Batch batch = store.begin();
-          // One that began since.
+          // A run may have started since the first check.
           refuse_other_runs(database, runs);
           for (const TrialFacts& now : store.read().trial_facts(ids)) {
             for (Garbage& one : trials.look(now, store.read(), done))
@@ -415,12 +416,12 @@ Collected collect_garbage(const fs::path& database, const fs::path& runs,
           }
           for (const Garbage& one : removed) {
             freed.add(one.file);
-            aside.take(one.file);
+            trash.take(one.file);
           }
           remove_empty_folders(runs, removed);
         }
         done.garbage.insert(done.garbage.end(), removed.begin(), removed.end());
-        aside.empty();
+        trash.empty();
       });
   done.bytes = freed.total();
   return done;

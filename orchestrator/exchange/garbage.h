@@ -9,54 +9,55 @@
 
 namespace petlab::orchestrator {
 
-/// What of a runs folder `petlab db gc` takes away.
+/// What `petlab db gc` deletes from a runs folder.
 struct GarbageOptions {
-  /// Checkpoints that no attempt will go on from: of trials with a result that stands, of attempts
-  /// before one that finished, and those beside an attempt's last one.
+  /// Checkpoints that will never be resumed: of trials with a valid result, of attempts before a
+  /// finished one, and all except an attempt's last two.
   bool checkpoints = true;
-  /// Artifacts whose values count nowhere: of results that were discarded or made again, and of
-  /// attempts that did not finish.
+  /// Artifacts of discarded and replaced results, and of unfinished attempts.
   bool artifacts = true;
-  /// Folders that a killed process left half-made.
+  /// Incomplete folders of killed processes.
   bool leftovers = true;
 };
 
-/// A file or a folder that nobody needs.
+/// An unneeded file or folder.
 struct Garbage {
   std::string kind;  ///< checkpoint, artifact, leftover
   std::string trial;
   std::int64_t attempt = 0;  ///< 0: none
   std::filesystem::path file;
-  std::uintmax_t bytes = 0;  ///< as its size says
+  std::uintmax_t bytes = 0;  ///< file size
   std::string why;
 };
 
-/// What was found, or removed.
+/// The result of a search or a collection.
 struct Collected {
   std::vector<Garbage> garbage;
-  /// What the disk gets back: files with another name that stays give nothing.
+  /// Disk space freed. Files with remaining hard links free none.
   std::uintmax_t bytes = 0;
-  std::int64_t running = 0;  ///< trials that were left alone as an attempt of theirs is open
-  /// Trials that were left alone for another reason.
+  std::int64_t running = 0;  ///< trials skipped because they have an open attempt
+  /// Trials skipped for another reason.
   std::vector<NotTaken> left;
 };
 
-/// Where what is to be deleted lies for a moment, out of everybody's sight.
+/// Temporary place for files that are about to be deleted.
 std::filesystem::path garbage_folder(const std::filesystem::path& runs);
 
-/// Looks for what nobody needs, and changes nothing.
+/// Finds unneeded files without changing anything.
 Collected find_garbage(const std::filesystem::path& database, const std::filesystem::path& runs,
                        const GarbageOptions& options);
 
-/// Removes it. A trial is looked at again in a transaction of the database, in which nobody claims
-/// one, and its files are moved aside there (`.garbage`) and deleted behind it: a run that begins
-/// at any moment finds what it needs, or is not let have the trial before. Left alone is every
-/// trial with an open attempt, whether that is alive or dead; what an attempt has whose worker may
-/// live on (a `lost` one, or a queue's job that did not end by its own word); and a trial of which
-/// the folder has attempts that the database does not know, another machine's attempt under one's
-/// number, or events that the database has not read. Killed at any moment and repeated, it comes to
-/// the same. Throws Error where a merge, an import or another gc goes on in the folder, and where a
-/// run of another database does; and results::Error.
+/// Deletes unneeded files. Each trial is checked again in a database transaction, during which no
+/// run can claim it; its files are moved to `.garbage` there and deleted afterwards. A run that
+/// starts at any time therefore finds the files that it needs.
+///
+/// Skips trials with an open attempt, alive or dead; files of attempts whose worker may still be
+/// alive (a `lost` one, or a queue's job without its own report of its end); and trials whose
+/// folder has attempts or events that the database lacks, or another machine's attempt under the
+/// same number.
+///
+/// A killed collection can be repeated. Throws results::Error, and Error if a merge, an import,
+/// another gc or a run of another database is using the folder.
 Collected collect_garbage(const std::filesystem::path& database, const std::filesystem::path& runs,
                           const GarbageOptions& options);
 

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What a file system says of a name, without following a link.
+/// What lstat reports about a name.
 struct Named {
   std::uintmax_t bytes = 0;
   dev_t device = 0;

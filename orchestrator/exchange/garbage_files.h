@@ -11,26 +11,25 @@
 
 namespace petlab::orchestrator {
 
-// What petlab db gc asks of a file system. Links are looked at, not followed, but where that is
-// said.
+// File system queries of petlab db gc. They do not follow links unless noted.
 
-/// Everything below a folder but folders, sorted; the folder itself where it is a link; nothing
-/// where it is no folder. Throws Error where it cannot be read to its end.
+/// All names below a folder except folders, sorted; the path itself if it is a link; empty if it is
+/// not a folder. Throws Error if the folder cannot be read completely.
 std::vector<std::filesystem::path> names_below(const std::filesystem::path& folder);
 
-/// Of a file, or of all that is below a folder, as their sizes say. Throws as names_below().
+/// The size of a file, or of all files below a folder. Throws as names_below().
 std::uintmax_t bytes_of(const std::filesystem::path& file);
 
-/// Without "." and "..".
+/// The path without "." and "..".
 std::string plain_path(const std::filesystem::path& file);
-/// Where a name leads to, its links followed as far as they lead anywhere.
+/// The path with links resolved as far as it exists.
 std::string real_path(const std::filesystem::path& file);
 bool is_link(const std::filesystem::path& file);
 
-/// Counts what a disk gets back: of files that have several names, those that go with the last.
+/// Computes the disk space freed. A file with several names counts if all of them are deleted.
 class FreedBytes {
  public:
-  /// A file, or all of a folder. Throws as names_below().
+  /// Adds a file, or all files of a folder. Throws as names_below().
   void add(const std::filesystem::path& file);
   std::uintmax_t total() const;
 

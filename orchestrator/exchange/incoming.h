@@ -6,18 +6,18 @@
 
 namespace petlab::orchestrator {
 
-/// The lock of who brings attempts into a runs folder or takes files away: merge, import, gc. Makes
-/// `runs` where it is not there. Throws Error where another process has it.
+/// Locks a runs folder against other merges, imports and gcs. Creates `runs` if missing. Throws
+/// Error if another process holds the lock.
 LockFile lock_incoming(const std::filesystem::path& runs);
 std::filesystem::path incoming_lock(const std::filesystem::path& runs);
 std::filesystem::path incoming_folder(const std::filesystem::path& runs);
 
-/// The folder of a runs folder in which what comes from elsewhere waits to be complete
-/// (`.incoming`); one at a time has it. What a killed process left in it is removed when it is
-/// made, and all of it at its end.
+/// The staging folder (`.incoming`) in a runs folder for data from elsewhere, used by one process
+/// at a time. The constructor removes a killed process's leftovers; the destructor removes the
+/// folder.
 class Incoming {
  public:
-  /// Makes `runs` where it is not there. Throws Error where another process has the folder.
+  /// Creates `runs` if missing. Throws Error if another process uses the folder.
   explicit Incoming(const std::filesystem::path& runs);
   ~Incoming();
   Incoming(const Incoming&) = delete;

@@ -38,13 +38,13 @@ using protocol::TrialDirectory;
 using results::AttemptFacts;
 using results::TrialFacts;
 
-/// Trials whose folders get their names in one transaction, and that are read at once.
+/// Number of trials read together and renamed in one transaction.
 constexpr std::size_t kTrialsAtOnce = 32;
 constexpr std::uintmax_t kMostSweepText = std::uintmax_t{64} << 20;
 
 results::OpenOptions unsynced() {
   results::OpenOptions options;
-  options.synced = false;  // it is made anew after a power cut
+  options.synced = false;  // a scratch database, rebuilt by each merge
   return options;
 }
 
@@ -62,14 +62,14 @@ const AttemptFacts* attempt_of(const TrialFacts& facts, std::int64_t number) {
   return nullptr;
 }
 
-/// Attempts of one trial, ready to get their names.
+/// Attempts of one trial, copied and ready to be moved into the runs folder.
 struct StagedTrial {
   struct Attempt {
     AttemptCopy copy;
     fs::path folder;
   };
   std::string trial_id;
-  std::int64_t changes = 0;  // of the trial here, as it was planned
+  std::int64_t changes = 0;  // the local trial's change counter when it was planned
   results::TrialRow row;
   std::vector<Attempt> attempts;
   std::vector<Decision> decisions;
@@ -89,7 +89,7 @@ class TakeOver {
         other_(staging_ / "other.db", unsynced()) {}
 
   TakenOver run() {
-    // What an earlier one that was killed gave its name, and whatever else the database lacks.
+    // Imports folders that a killed merge renamed, and anything else that the database lacks.
     ingest_runs(store_, runs_);
     const RunsSummary summary = ingest_runs(other_, other_runs_);
     if (summary.sweeps == 0 && summary.trials == 0 && summary.attempts == 0) {
@@ -97,7 +97,7 @@ class TakeOver {
                               options_.source,
                               summary.left_out.empty() ? "" : ": " + summary.left_out.front()));
     }
-    for (const std::string& text : summary.left_out) taken_.left.push_back({"", text});
+    for (const std::string& text : summary.left_out) merged_.left.push_back({"", text});
     take_sweep_texts();
     for (const std::string& name : other_.read().sweep_names()) take_sweep(name);
     const results::ContentsReader ours(store_.file());
@@ -116,17 +116,17 @@ class TakeOver {
       for (std::size_t i = 0; i < part.size(); ++i) look_at(here[i], there[i]);
       place();
     }
-    taken_.remarks = take_remarks(store_, runs_, other_.read(), other_runs_);
+    merged_.remarks = take_remarks(store_, runs_, other_.read(), other_runs_);
     look_for_what_the_folder_lacks();
-    return std::move(taken_);
+    return std::move(merged_);
   }
 
  private:
   void leave(const std::string& trial_id, std::string text) {
-    taken_.left.push_back({trial_id, std::move(text)});
+    merged_.left.push_back({trial_id, std::move(text)});
   }
   void conflict(const std::string& trial_id, std::string text) {
-    taken_.conflicts.push_back({trial_id, std::move(text)});
+    merged_.conflicts.push_back({trial_id, std::move(text)});
   }
 
   void take_sweep_texts() {
@@ -136,7 +136,7 @@ class TakeOver {
       if (file.extension() != ".yaml" || fs::exists(here, error)) continue;
       const std::string text = base::read_file(file, kMostSweepText);
       const std::string digest = base::sha256(text);
-      // Else it was named when that folder was read.
+      // A mismatch was reported when that folder was read.
       if (protocol::sweep_text_file(runs_, digest) != here) continue;
       fs::create_directories(here.parent_path(), error);
       base::write_file_atomically(here, text);
@@ -168,10 +168,10 @@ class TakeOver {
       return;
     }
     record_sweep(store_, runs_, there.sweep, there.trials, there.time);
-    ++taken_.sweeps;
+    ++merged_.sweeps;
   }
 
-  /// Numbers of the attempts whose folders are here, by which they are.
+  /// Numbers of the attempts in the runs folder, by identity.
   std::map<std::string, std::int64_t> identities_here(const std::string& trial_id) const {
     std::map<std::string, std::int64_t> found;
     for (const fs::path& entry : base::entries_of(protocol::trial_folder(runs_, trial_id))) {
@@ -183,7 +183,7 @@ class TakeOver {
     return found;
   }
 
-  /// What is to be done about one trial, and its files where they are to come.
+  /// Plans one trial's merge, and stages its files if it has any to copy.
   void look_at(const TrialFacts& here, const TrialFacts& there) {
     const std::string& id = there.trial_id;
     if (const AttemptFacts* open = open_one(there)) {
@@ -193,7 +193,7 @@ class TakeOver {
       return;
     }
     std::map<std::string, std::int64_t> known = identities_here(id);
-    std::set<std::int64_t> lost;  // the database knows them, and their folders are not there
+    std::set<std::int64_t> lost;  // in the database, but without a folder
     for (const AttemptFacts& attempt : here.attempts) {
       const std::string identity = attempt_identity(attempt.begun);
       const std::int64_t number = attempt.attempt.number;
@@ -259,8 +259,7 @@ class TakeOver {
             ""};
   }
 
-  /// Attempts that are on both sides: whether they are still the same. Brings the files that they
-  /// lack here.
+  /// Checks that attempts on both sides are the same, and copies their missing files.
   bool same_where_shared(const TrialFacts& here, const TrialFacts& there,
                          const std::map<std::int64_t, std::int64_t>& numbers,
                          const std::vector<std::int64_t>& fresh,
@@ -277,7 +276,7 @@ class TakeOver {
       const std::int64_t number = attempt.attempt.number;
       const std::int64_t number_here = numbers.at(number);
       const AttemptFacts* ours = attempt_of(here, number_here);
-      if (ours == nullptr) continue;  // it is to come
+      if (ours == nullptr) continue;  // yet to be copied
       if (ours->outcome != attempt.outcome ||
           values_of(values_here, number_here) != values_of(values_there, number)) {
         conflict(id, fmt::format("attempt {} there is attempt {} here, where it is {} with "
@@ -287,7 +286,7 @@ class TakeOver {
                                  to_string(attempt.outcome)));
         return false;
       }
-      if (lost.contains(number_here)) continue;  // its folder is to come
+      if (lost.contains(number_here)) continue;  // its folder is yet to be copied
       if (!bring_files(here, attempt, copy_of(id, number, numbers, false))) return false;
     }
     return true;
@@ -313,7 +312,7 @@ class TakeOver {
                                  digest_of_file(from).digest, there.attempt.number));
         return false;
       }
-      taken_.files += std::ssize(complete_attempt(copy, target.folder(), staging_));
+      merged_.files += std::ssize(complete_attempt(copy, target.folder(), staging_));
     } catch (const SourceError& error) {
       leave(id, error.what());
       return false;
@@ -327,7 +326,7 @@ class TakeOver {
     const std::string& id = there.trial_id;
     const std::int64_t number = *there.result_attempt;
     if (std::find(fresh.begin(), fresh.end(), number) == fresh.end()) {
-      if (numbers.at(number) == *here.result_attempt) ++taken_.same;
+      if (numbers.at(number) == *here.result_attempt) ++merged_.same;
       return;
     }
     const AttemptFacts* made_here = attempt_of(here, *here.result_attempt);
@@ -343,7 +342,7 @@ class TakeOver {
       differences.push_back(std::move(text));
     }
     if (differences.empty()) {
-      ++taken_.same;
+      ++merged_.same;
       return;
     }
     conflict(id,
@@ -375,8 +374,8 @@ class TakeOver {
     staged_.push_back(std::move(trial));
   }
 
-  /// Gives what is staged its names, and stores it. Whoever plans or claims a trial sees all of it
-  /// or nothing.
+  /// Moves staged trials into the runs folder and stores them in one transaction, so that runs see
+  /// all of a trial or nothing.
   void place() {
     const std::vector<StagedTrial> staged = std::exchange(staged_, {});
     if (staged.empty()) return;
@@ -396,10 +395,10 @@ class TakeOver {
       done.bytes += trial.bytes;
     }
     batch.commit();
-    taken_.trials += done.trials;
-    taken_.attempts += done.attempts;
-    taken_.decisions += done.decisions;
-    taken_.bytes += done.bytes;
+    merged_.trials += done.trials;
+    merged_.attempts += done.attempts;
+    merged_.decisions += done.decisions;
+    merged_.bytes += done.bytes;
   }
 
   void place_trial(results::Batch& batch, const StagedTrial& trial) {
@@ -409,13 +408,13 @@ class TakeOver {
     if (error)
       throw Error(fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
     if (!store_.read().trial(trial.trial_id)) batch.record_trial(trial.row);
-    // First what is said of them, so that none of them counts that is not to.
+    // Decisions come first, so that an attempt never counts against them.
     for (const Decision& decision : trial.decisions) {
       protocol::append_decision(runs_, trial.trial_id, decision);
     }
     for (const StagedTrial::Attempt& attempt : trial.attempts) {
       const TrialDirectory directory(runs_, trial.trial_id, attempt.copy.number);
-      // It replaces only an empty folder, and no attempt's is empty.
+      // rename() replaces only empty folders, and attempt folders never are empty.
       if (std::rename(attempt.folder.c_str(), directory.folder().c_str()) != 0) {
         throw Error(fmt::format("{}: cannot be created: {}", directory.folder().string(),
                                 std::strerror(errno)));
@@ -425,15 +424,15 @@ class TakeOver {
     sync_folder(runs_);
     for (const StagedTrial::Attempt& attempt : trial.attempts) {
       const TrialDirectory directory(runs_, trial.trial_id, attempt.copy.number);
-      const results::AttemptRef made =
+      const results::AttemptRef stored =
           store_attempt(batch, directory, protocol::read_attempt_log(directory));
-      ingest_.expect(batch, made);
+      ingest_.expect(batch, stored);
       for (bool more = true; more;) {
-        const NewEvents events = ingest_.look(made);
+        const NewEvents events = ingest_.look(stored);
         more = events.update().more;
         ingest_.store(batch, events);
       }
-      ingest_.forget(made);
+      ingest_.forget(stored);
     }
     for (const Decision& decision : trial.decisions) {
       store_decision(batch, trial.trial_id, decision);
@@ -447,15 +446,16 @@ class TakeOver {
     const std::vector<std::string> ids = contents.trial_ids();
     for (std::size_t at = 0; at < ids.size(); at += kTrialsAtOnce) {
       const auto part = std::span(ids).subspan(at, std::min(kTrialsAtOnce, ids.size() - at));
-      const std::vector<TrialFacts> said = reader.trial_facts(part);
+      const std::vector<TrialFacts> recorded = reader.trial_facts(part);
       const std::vector<TrialFacts> there = other_.read().trial_facts(part);
       for (std::size_t i = 0; i < part.size(); ++i) {
-        if (!said[i].result_attempt || attempt_of(there[i], *said[i].result_attempt) != nullptr) {
+        if (!recorded[i].result_attempt ||
+            attempt_of(there[i], *recorded[i].result_attempt) != nullptr) {
           continue;
         }
         leave(part[i], fmt::format("its result is in the other database, but attempt {} is not in "
                                    "the runs folder: only attempts with files are merged",
-                                   *said[i].result_attempt));
+                                   *recorded[i].result_attempt));
       }
     }
   }
@@ -466,12 +466,12 @@ class TakeOver {
   const fs::path& other_runs_;
   const TakeOverOptions& options_;
   Ingest ingest_;
-  results::Store other_;  // what the other runs folder says
+  results::Store other_;  // database of the other runs folder
   const results::ContentsReader* ours_ = nullptr;
   const results::ContentsReader* theirs_ = nullptr;
   std::vector<StagedTrial> staged_;
-  std::map<std::string, std::string> artifact_names_;  // of the results here, by trial
-  TakenOver taken_;
+  std::map<std::string, std::string> artifact_names_;  // of local results, by trial id
+  TakenOver merged_;
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kReadBlock = std::size_t{1} << 18;
 
-/// Takes an archive apart, one entry after the other; believes nothing of it.
+/// Unpacks an untrusted archive entry by entry.
 class Unpacking {
  public:
   Unpacking(const fs::path& file, const fs::path& folder)
@@ -67,7 +67,7 @@ class Unpacking {
     return why == nullptr ? std::string() : fmt::format(" ({})", why);
   }
 
-  /// The next entry, a regular file; false at the end.
+  /// Reads the next entry's header, which must be a regular file's. Returns false at the end.
   bool next() {
     const std::string before = name_;
     archive_entry* entry = nullptr;
@@ -101,7 +101,7 @@ class Unpacking {
     return true;
   }
 
-  /// Calls `take` with the entry's bytes, never more than `most`.
+  /// Calls `take` with the entry's bytes, at most `most` in total.
   template <typename Take>
   void read_entry(std::uintmax_t most, const Take& take) {
     std::uintmax_t left = most;
@@ -131,7 +131,7 @@ class Unpacking {
     std::error_code error;
     const fs::space_info space = fs::space(folder_, error);
     if (error) return;
-    // They lie there twice until they have their names.
+    // Files are stored twice until they are merged.
     const std::uintmax_t room = space.available / 2;
     std::uintmax_t sum = 0;
     std::pair<std::uintmax_t, std::string> largest;
@@ -192,7 +192,7 @@ class Unpacking {
   std::unique_ptr<archive, decltype(&archive_read_free)> archive_;
   ArchiveList list_;
   std::set<std::string> written_;
-  std::string name_;  // of the entry
+  std::string name_;  // of the current entry
   std::uintmax_t size_ = 0;
   std::vector<char> block_ = std::vector<char>(kReadBlock);
 };

@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A new file that gets its name when it is complete.
+/// A new file that gets its final name once complete.
 class PendingArchive {
  public:
   explicit PendingArchive(fs::path file) : file_(std::move(file)) {
@@ -36,8 +36,8 @@ class PendingArchive {
     name_ = file_.string() + ".XXXXXX";
     out_ = base::FileDescriptor(::mkostemp(name_.data(), O_CLOEXEC));
     if (!out_) refuse(errno);
-    // As long as it is held, nobody takes the file for abandoned; where the file system has no
-    // locks, nobody can.
+    // While this lock is held, no process removes the file as abandoned. Without file locks, no
+    // process can.
     while (::flock(out_.get(), LOCK_EX) != 0 && errno == EINTR) {
     }
   }
@@ -92,7 +92,7 @@ la_ssize_t take_block(archive*, void* pending, const void* data, std::size_t siz
   return written ? static_cast<la_ssize_t>(size) : -1;
 }
 
-/// Writes entries that depend on nothing but their names and contents.
+/// Writes entries that depend only on their names and contents.
 class ArchiveWriter {
  public:
   explicit ArchiveWriter(PendingArchive& pending)
@@ -101,7 +101,7 @@ class ArchiveWriter {
     check(archive_write_set_format_pax_restricted(archive_.get()));
     check(archive_write_add_filter_gzip(archive_.get()));
     check(archive_write_set_bytes_in_last_block(archive_.get(), 1));
-    // Names are bytes whatever the locale, and the time of writing is no part of the contents.
+    // Names are bytes regardless of the locale, and the archive contains no time of writing.
     check(archive_write_set_options(archive_.get(), "pax:hdrcharset=BINARY,gzip:!timestamp"));
     check(archive_write_open(archive_.get(), &pending, nullptr, &take_block, nullptr));
   }
@@ -137,7 +137,7 @@ class ArchiveWriter {
   std::unique_ptr<archive, decltype(&archive_write_free)> archive_;
 };
 
-/// What goes into an archive: files by their names in it.
+/// The files of an archive, by their names in it.
 class Collection {
  public:
   Collection(const results::Reader& reader, const fs::path& database, const fs::path& runs,
@@ -166,7 +166,7 @@ class Collection {
       for (const std::string& id : contents_.trial_ids()) trials.insert(id);
     }
     for (const fs::path& file : base::entries_of(protocol::sweeps_folder(runs_))) {
-      // The texts by which attempts of these sweeps were run; few, and shared by many.
+      // The original texts of sweeps. They are few, and many attempts share them.
       if (file.extension() == ".yaml" && file.filename().string().front() != '.') add(file);
     }
     for (const std::string& id : trials) add_trial(id);
@@ -187,7 +187,7 @@ class Collection {
 
   void add_if_there(const fs::path& file) {
     std::error_code error;
-    // A file that cannot be looked at is added as well: the error names it when it is read.
+    // Files that cannot be examined are added, too. Reading them reports the error.
     if (fs::status(file, error).type() != fs::file_type::not_found) add(file);
   }
 

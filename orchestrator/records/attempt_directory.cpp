@@ -48,7 +48,7 @@ void make_folders(const std::filesystem::path& folder) {
     throw Error(fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
 }
 
-// Of the name under which the attempt's directory is made.
+// Prefix of the temporary name of an attempt's folder.
 std::string unfinished_prefix(const protocol::TrialDirectory& directory) {
   return fmt::format(".{}.new-", directory.attempt());
 }
@@ -63,11 +63,11 @@ void sync(const std::filesystem::path& file) {
   fail(file, "cannot be written");
 }
 
-// False where there is no such file.
+// Returns false if `from` does not exist.
 bool link_or_copy(const std::filesystem::path& from, const std::filesystem::path& to) {
   if (link(from.c_str(), to.c_str()) == 0) return true;
   if (errno == ENOENT) return false;
-  // A file system without hard links, a file of another user, too many links of it.
+  // No hard links on this file system, another user's file, or too many links to it.
   for (const int no_link : {EPERM, EACCES, EXDEV, EMLINK, EOPNOTSUPP, ENOSYS}) {
     if (errno != no_link) continue;
     std::error_code error;
@@ -89,35 +89,36 @@ bool make_attempt_directory(const protocol::TrialDirectory& directory,
                             const protocol::TrialFile& trial, const protocol::AttemptBegun& begun,
                             const std::filesystem::path& checkpoint) {
   const std::filesystem::path parent = directory.folder().parent_path();
-  const std::filesystem::path made =
+  const std::filesystem::path unfinished =
       parent / fmt::format("{}{}", unfinished_prefix(directory), getpid());
   std::error_code ignored;
-  // Nearly always neither is there: nothing is asked for that the calls say themselves.
+  // Usually neither folder exists, so the code relies on the errors of mkdir and makes no checks
+  // first.
   if (mkdir(parent.c_str(), 0777) != 0 && errno != EEXIST) make_folders(parent);
-  if (mkdir(made.c_str(), 0777) != 0) {
-    std::filesystem::remove_all(made, ignored);
-    if (mkdir(made.c_str(), 0777) != 0) fail(made, "cannot be created");
+  if (mkdir(unfinished.c_str(), 0777) != 0) {
+    std::filesystem::remove_all(unfinished, ignored);
+    if (mkdir(unfinished.c_str(), 0777) != 0) fail(unfinished, "cannot be created");
   }
   try {
     if (!checkpoint.empty()) {
-      const std::filesystem::path kept = made / begun.resume->checkpoint;
+      const std::filesystem::path kept = unfinished / begun.resume->checkpoint;
       make_folders(kept.parent_path());
       if (!link_or_copy(checkpoint, kept)) {
-        std::filesystem::remove_all(made, ignored);
+        std::filesystem::remove_all(unfinished, ignored);
         return false;
       }
     }
-    // Not synced, which would cost a short trial more than all else that petlab does for it: after
-    // a power cut restore_attempt_files() writes again what was lost.
-    write_new(made / directory.trial_json().filename(),
+    // Not synced, because syncing would dominate petlab's cost of a short trial. After a power
+    // failure, restore_attempt_files() rewrites lost contents.
+    write_new(unfinished / directory.trial_json().filename(),
               protocol::trial_file_text(directory.trial_json(), trial));
-    protocol::log_begun(made / directory.attempt_log().filename(), begun);
-    // rename() replaces only an empty directory, and no attempt's is empty.
-    if (rename(made.c_str(), directory.folder().c_str()) != 0) {
+    protocol::log_begun(unfinished / directory.attempt_log().filename(), begun);
+    // rename() replaces only empty folders, and attempt folders never are empty.
+    if (rename(unfinished.c_str(), directory.folder().c_str()) != 0) {
       fail(directory.folder(), "cannot be created");
     }
   } catch (...) {
-    std::filesystem::remove_all(made, ignored);
+    std::filesystem::remove_all(unfinished, ignored);
     throw;
   }
   return true;

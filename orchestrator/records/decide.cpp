@@ -21,7 +21,7 @@ using protocol::Decision;
 
 namespace {
 
-// One flush, however many files were written.
+// One flush for any number of files.
 void sync_file_system_of(const std::filesystem::path& folder) {
   const base::FileDescriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!descriptor || ::syncfs(descriptor.get()) != 0) {
@@ -60,7 +60,7 @@ void store_decision(results::Batch& batch, const std::string& trial_id, const De
 
 void decide(const DecisionWriter& to, const std::filesystem::path& runs,
             const std::string& trial_id, const Decision& decision) {
-  // Before the file is touched, so that a mistyped id leaves nothing.
+  // Check first: a mistyped id must not create a folder.
   if (!to.read().trial(trial_id)) {
     throw std::invalid_argument(
         fmt::format("trial {} is not in {}", trial_id, to.database().string()));

@@ -10,9 +10,9 @@
 
 namespace petlab::orchestrator {
 
-/// Where a user's decisions and remarks go after their file: into the database or, while another
-/// process holds that (results::DatabaseHeld), to this process by its inbox (inbox.h). The
-/// references must outlive it.
+/// Stores a user's decisions and remarks after they are written to their file. If another process
+/// holds the database (results::DatabaseHeld), they are posted to its inbox instead (inbox.h).
+/// Keeps references to its arguments.
 class DecisionWriter {
  public:
   DecisionWriter(results::Store& store)  // NOLINT(google-explicit-constructor)
@@ -22,7 +22,7 @@ class DecisionWriter {
 
   const results::Reader& read() const { return reader_; }
   const std::filesystem::path& database() const { return database_; }
-  /// Null while another process holds the database.
+  /// nullptr if another process holds the database.
   results::Store* store() const { return store_; }
 
  private:
@@ -31,15 +31,16 @@ class DecisionWriter {
   results::Store* store_ = nullptr;
 };
 
-/// Appends the decision to the trial's decisions.jsonl and syncs it, then stores it in a
-/// transaction of its own, or posts it. Throws std::invalid_argument where the database has no such
+/// Appends the decision to the trial's decisions.jsonl, synced, then stores it in a separate
+/// transaction or posts it. Throws std::invalid_argument if the database does not contain the
 /// trial, and Error, base::Error and results::Error for files and the database.
 void decide(const DecisionWriter& to, const std::filesystem::path& runs,
             const std::string& trial_id, const protocol::Decision& decision);
-/// Likewise many decisions on trials that the database has: one sync and one transaction for all.
+/// Does the same for many decisions, with one sync and one transaction. The database must contain
+/// the trials.
 void decide(const DecisionWriter& to, const std::filesystem::path& runs,
             const std::vector<std::pair<std::string, protocol::Decision>>& decisions);
-/// The part of decide() that stores.
+/// Stores a decision in the database only.
 void store_decision(results::Batch& batch, const std::string& trial_id,
                     const protocol::Decision& decision);
 

@@ -40,7 +40,7 @@ void post_to_inbox(const std::filesystem::path& runs, const results::RemarkSubje
   const std::filesystem::path folder = inbox_folder(runs);
   std::filesystem::create_directories(folder);
   const nlohmann::json post = {{"trial", subject.trial_id}, {"sweep", subject.sweep}};
-  // A name of its own: a run that removes a post never removes one that it has not read.
+  // A unique name, so that a run only removes posts that it has read.
   const std::string name = fmt::format("{}-{:08x}.json", getpid(), std::random_device{}());
   base::write_file_atomically(folder / name, post.dump() + "\n");
 }
@@ -48,7 +48,7 @@ void post_to_inbox(const std::filesystem::path& runs, const results::RemarkSubje
 bool read_inbox(results::Store& store, const std::filesystem::path& runs) {
   std::vector<std::filesystem::path> read;
   for (const std::filesystem::path& file : base::entries_of(inbox_folder(runs))) {
-    if (file.extension() != ".json") continue;  // it is being written
+    if (file.extension() != ".json") continue;  // still being written
     const nlohmann::json post =
         base::shallow_json_or_none(base::read_file_if_any(file, kLargestPost).value_or(""));
     read.push_back(file);

@@ -19,11 +19,11 @@ namespace petlab::orchestrator {
 namespace {
 
 constexpr std::size_t kMaxLine = std::size_t{1} << 20;
-constexpr std::size_t kChunk = std::size_t{4} << 20;  // holds a longest line and then some
+constexpr std::size_t kChunk = std::size_t{4} << 20;  // larger than the longest line
 
 }  // namespace
 
-/// events.jsonl, opened for reading; or the fact that there is none.
+/// events.jsonl opened for reading, if it exists.
 class Ingest::File {
  public:
   explicit File(const std::filesystem::path& name) : name_(name) {
@@ -42,7 +42,7 @@ class Ingest::File {
     if (fstat(descriptor_, &status) != 0) fail();
     return status.st_size;
   }
-  /// As many bytes as there are from `offset`, at most `size`.
+  /// Reads up to `size` bytes from `offset`; fewer only at the end of the file.
   std::size_t read(char* into, std::size_t size, std::int64_t offset) const {
     std::size_t got = 0;
     while (got < size) {
@@ -56,7 +56,7 @@ class Ingest::File {
     return got;
   }
 
-  /// What is missing or other in what was read before; empty: nothing.
+  /// Describes loss or change of the part already read; empty if unchanged.
   std::string lost_since(const results::Cursor& cursor) const {
     const std::int64_t bytes = size();
     if (bytes < cursor.offset) {
@@ -86,7 +86,7 @@ std::string_view type_of(const protocol::Event& event) {
   return names[event.body.index()];
 }
 
-/// Why the event cannot come at this place; empty: it can.
+/// Returns why the event cannot come next; empty if it can.
 std::string out_of_order(const protocol::Event& event, std::int64_t next_seq) {
   if (event.seq != next_seq) {
     return fmt::format("seq is {}, must be {}", event.seq, next_seq);
@@ -101,12 +101,12 @@ std::string out_of_order(const protocol::Event& event, std::int64_t next_seq) {
 
 }  // namespace
 
-/// Understands the lines of one look.
+/// Parses the lines of one look.
 class EventLines {
  public:
   explicit EventLines(NewEvents& events) : events_(events), cursor_(events.after_) {}
 
-  /// `line` without its newline.
+  /// `line` excludes its newline.
   void take(std::string_view line) {
     try {
       event_ = protocol::parse_event(line);
@@ -127,7 +127,7 @@ class EventLines {
     cursor_.offset += static_cast<std::int64_t>(line.size()) + 1;
   }
 
-  /// The worker broke the protocol: nothing from this line on counts.
+  /// The worker broke the protocol. Ignores everything from this line on.
   void break_off(std::string_view problem) {
     const results::AttemptRef& attempt = events_.attempt_;
     protocol::Failed failed;
@@ -150,7 +150,7 @@ class EventLines {
     const std::optional<double> before =
         update.progress ? update.progress->device_memory_mib : std::nullopt;
     update.progress = progress;
-    // The database keeps the last progress of many, and the most memory.
+    // The database stores the last progress, but the highest memory use.
     update.progress->device_memory_mib = std::max(before, progress.device_memory_mib);
     events_.losses_.push_back({event_.seq, progress.step, progress.loss});
     events_.progress_time_ = event_.time;
@@ -217,7 +217,8 @@ NewEvents Ingest::look(const results::AttemptRef& attempt, std::size_t max_bytes
     mark =
         read_marks_.emplace(attempt.key, mark_at(results::cursor_of(store_.read(), attempt))).first;
   }
-  // Not where a line was half there: it may be complete now, also in as many bytes.
+  // Unchanged since the last look. An incomplete last line is read again: it may have been
+  // completed without a change of size.
   const results::Cursor& known = mark->second.cursor;
   if (mark->second.size == size && (known.closed || known.offset == size)) return events;
   mark->second.size = size;
@@ -239,7 +240,7 @@ NewEvents Ingest::look(const results::AttemptRef& attempt, std::size_t max_bytes
   const std::int64_t stop = cursor.offset + static_cast<std::int64_t>(max_bytes);
   bool all_read = false;
   while (!cursor.closed && !all_read && !update.more) {
-    // What was written after the file's size was asked is left for the next call.
+    // Bytes written after the size was read are left for the next call.
     const auto left = static_cast<std::size_t>(std::max<std::int64_t>(0, size - cursor.offset));
     const std::size_t wanted = std::min(left, buffer_.size());
     const std::size_t got = file.read(buffer_.data(), wanted, cursor.offset);
@@ -279,10 +280,10 @@ void Ingest::store(results::Batch& batch, const NewEvents& events) {
   }
   if (!update.note.empty()) results::record_note(batch, attempt, update.note);
   if (events.after_ == events.before_) return;
-  // From the database and not from memory: another process may have stored some, or all.
-  const results::Cursor there = results::cursor_of(store_.read(), attempt);
-  const auto is_new = [&](std::int64_t seq) { return seq >= there.next_seq; };
-  if (there.closed || (events.after_.next_seq <= there.next_seq && !events.after_.closed)) return;
+  // Read from the database, because another process may have stored some or all of the events.
+  const results::Cursor stored = results::cursor_of(store_.read(), attempt);
+  const auto is_new = [&](std::int64_t seq) { return seq >= stored.next_seq; };
+  if (stored.closed || (events.after_.next_seq <= stored.next_seq && !events.after_.closed)) return;
   if (update.started && is_new(0)) {
     results::record_started(batch, attempt, *update.started, events.started_time_);
   }
@@ -351,7 +352,7 @@ IngestUpdate Ingest::read_again(const results::AttemptRef& attempt) {
   return read_rest(attempt, events.update(), Writer::gone);
 }
 
-// What `all` has said already, and what follows.
+// Combines `all` with the updates that follow.
 IngestUpdate Ingest::read_rest(const results::AttemptRef& attempt, IngestUpdate all,
                                Writer writer) {
   while (all.more) {

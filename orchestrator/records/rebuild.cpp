@@ -27,8 +27,8 @@
 namespace petlab::orchestrator {
 namespace {
 
-/// Attempts, and about so many events, a transaction: a commit waits for the disk, and what it
-/// stores is in memory before.
+/// Limits of a transaction, in attempts and approximately in events. Each commit waits for the
+/// disk, but all rows of a transaction are in memory before.
 constexpr std::size_t kAttemptsAtOnce = 256;
 constexpr std::int64_t kEventsAtOnce = 100'000;
 
@@ -44,8 +44,8 @@ std::vector<std::filesystem::path> sorted_entries(const std::filesystem::path& f
   return entries;
 }
 
-/// What the database says of a trial that no sweep's file names. The text is that of the file, so
-/// that fields of another petlab's are kept.
+/// The database row of a trial that is in no sweep's file. Keeps the file's JSON, and with it the
+/// fields of other petlab versions.
 results::TrialRow trial_row(const protocol::TrialDirectory& directory) {
   const std::string text = base::read_file(directory.trial_json(), std::uintmax_t{16} << 20);
   nlohmann::ordered_json json;
@@ -68,8 +68,8 @@ results::TrialRow trial_row(const protocol::TrialDirectory& directory) {
   return row;
 }
 
-/// Reads one runs folder into one store. Other processes wait for a transaction, so files are read
-/// before it, and it only stores what came of that.
+/// Reads a runs folder into a store. Reads files before each transaction and only stores in it,
+/// because other processes wait for it.
 class RunsReader {
  public:
   RunsReader(results::Store& store, const std::filesystem::path& runs,
@@ -82,14 +82,15 @@ class RunsReader {
 
   RunsSummary read() {
     const std::vector<std::filesystem::path> entries = sorted_entries(runs_);
-    // A database whose own folder is there has been given another one's results.
+    // If the recorded runs folder exists, this call merges another folder's results, so the record
+    // stays.
     const auto known = store_.read().runs_folder();
     if (!known || !std::filesystem::is_directory(*known)) {
       to_store_.push_back([folder = std::filesystem::absolute(runs_)](results::Batch& batch) {
         batch.record_runs_folder(folder);
       });
     }
-    // First: what attempts say of a trial that a sweep has counts no more.
+    // Sweeps come first: their configurations take precedence over those of attempts.
     read_sweeps();
     std::vector<std::string> trials;
     for (const auto& entry : entries) {
@@ -109,11 +110,11 @@ class RunsReader {
   }
 
  private:
-  /// What the files of an attempt say, but its events.
+  /// The contents of an attempt's files, except for its events.
   struct Found {
     protocol::TrialDirectory directory;
     protocol::AttemptLog log;
-    std::optional<results::TrialRow> trial;  // absent: the store knows it
+    std::optional<results::TrialRow> trial;  // absent if the store has it
   };
 
   void read_trial(const std::string& trial_id) {
@@ -130,8 +131,8 @@ class RunsReader {
     if (numbers.empty()) return;
     std::sort(numbers.begin(), numbers.end());
     ++summary_.trials;
-    // From a sweep, or an earlier call. Its text need not be read then, which takes longer than all
-    // else that an attempt says.
+    // Recorded by a sweep or an earlier call. This skips reading trial.json, which takes longer
+    // than all other files of an attempt.
     const bool known =
         configurations_ == Configurations::unknown && store_.read().trial(trial_id).has_value();
     for (const std::int64_t number : numbers) {
@@ -147,13 +148,13 @@ class RunsReader {
     }
   }
 
-  /// First the attempts, whose rows say how far their events are known, then those.
+  /// Stores the attempts first, because their rows record how far their events were read.
   void store_attempts() {
     const std::vector<Found> found = std::exchange(found_, {});
     std::vector<results::AttemptRef> attempts;
     to_store_.push_back([&](results::Batch& batch) {
       for (const Found& one : found) {
-        // Where it was not known before, an earlier attempt may have brought it.
+        // An earlier attempt in this batch may have added the trial.
         if (one.trial && !store_.read().trial(one.trial->trial_id)) batch.record_trial(*one.trial);
         attempts.push_back(store_attempt(batch, one.directory, one.log));
       }
@@ -182,7 +183,7 @@ class RunsReader {
     }
   }
 
-  /// Calls `read`; what it cannot understand is left out with its reason. Not so the database.
+  /// Calls `read` and records errors in left_out. Database errors are rethrown.
   template <typename Read>
   void leaving_out(const Read& read) {
     try {
@@ -205,7 +206,7 @@ class RunsReader {
       if (entry.extension() != ".jsonl" || entry.filename().string().front() == '.') continue;
       leaving_out([&] { files.push_back(read_sweep_file(entry)); });
     }
-    // The last that was recorded counts, also for the text of a trial's configuration.
+    // The latest sweep of a name counts, as does the latest text of a trial's configuration.
     std::stable_sort(files.begin(), files.end(),
                      [](const SweepFile& a, const SweepFile& b) { return a.time < b.time; });
     for (const SweepFile& file : files) {
@@ -274,8 +275,8 @@ class RunsReader {
   const Configurations configurations_;
   Ingest ingest_;
   std::vector<Found> found_;
-  std::vector<std::string> decided_;   // trials with decisions of the user
-  std::vector<std::string> remarked_;  // and those with tags and notes
+  std::vector<std::string> decided_;   // trials with user decisions
+  std::vector<std::string> remarked_;  // trials with tags or notes
   std::vector<std::function<void(results::Batch&)>> to_store_;
   std::int64_t pending_events_ = 0;
   RunsSummary summary_;
@@ -307,18 +308,18 @@ RunsSummary rebuild(const std::filesystem::path& runs, const std::filesystem::pa
         "{}: the database exists; move it, or name another with --db", database.string()));
   }
   const std::filesystem::path folder = base::folder_of(database);
-  const std::filesystem::path made =
+  const std::filesystem::path temporary =
       folder / fmt::format(".{}.rebuilt-{}", database.filename().string(), getpid());
   const auto remove = [&] {
-    for (const char* suffix : {"", "-wal", "-shm"}) unlink((made.string() + suffix).c_str());
+    for (const char* suffix : {"", "-wal", "-shm"}) unlink((temporary.string() + suffix).c_str());
   };
   remove();
   try {
     RunsSummary summary;
     {
       results::OpenOptions options;
-      options.alone = true;  // nobody sees it before it is complete
-      results::Store store(made, options);
+      options.alone = true;  // private until complete
+      results::Store store(temporary, options);
       summary = ingest_runs(store, runs, progress);
     }
     if (summary.sweeps == 0 && summary.trials == 0 && summary.attempts == 0) {
@@ -329,16 +330,16 @@ RunsSummary rebuild(const std::filesystem::path& runs, const std::filesystem::pa
                           ? ""
                           : fmt::format("; skipped: {}", fmt::join(summary.left_out, "; "))));
     }
-    // Closing brings the log beside it into the file and removes it, and does not tell where that
-    // fails.
-    if (std::filesystem::exists(made.string() + "-wal")) {
+    // Closing the database merges its log into the file and removes it. SQLite reports no error if
+    // that fails.
+    if (std::filesystem::exists(temporary.string() + "-wal")) {
       throw Error(
           fmt::format("{}: cannot be created: the disk is full or unreadable", database.string()));
     }
-    const int descriptor = open(made.c_str(), O_RDONLY | O_CLOEXEC);
+    const int descriptor = open(temporary.c_str(), O_RDONLY | O_CLOEXEC);
     const int unsynced = descriptor < 0 || fsync(descriptor) != 0 ? errno : 0;
     if (descriptor >= 0) close(descriptor);
-    const int error = unsynced != 0 ? unsynced : base::give_new_name(made, database);
+    const int error = unsynced != 0 ? unsynced : base::give_new_name(temporary, database);
     if (error != 0) {
       throw Error(
           fmt::format("{}: cannot be created: {}", database.string(), std::strerror(error)));

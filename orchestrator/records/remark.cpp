@@ -24,7 +24,7 @@ void remark(const DecisionWriter& to, const std::filesystem::path& runs,
       throw std::invalid_argument(why);
     }
   }
-  // Before the file is touched, so that a mistyped name leaves nothing.
+  // Check first: a mistyped name must not create a file.
   const bool known = subject.trial_id.empty() ? to.read().sweep(subject.sweep).has_value()
                                               : to.read().trial(subject.trial_id).has_value();
   if (!known) {

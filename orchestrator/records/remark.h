@@ -11,14 +11,13 @@
 
 namespace petlab::orchestrator {
 
-/// The file in which remarks on a trial or a sweep stand.
+/// The file with the remarks on a trial or a sweep.
 std::filesystem::path remarks_file_of(const std::filesystem::path& runs,
                                       const results::RemarkSubject& subject);
 
-/// Appends remarks to their file, synced, then stores them in a transaction of its own, or posts
-/// them. Throws
-/// std::invalid_argument where the database has no such trial or sweep and for a text that cannot
-/// be one, and Error, base::Error and results::Error for files and the database.
+/// Appends remarks to their file, synced, then stores them in a separate transaction or posts them.
+/// Throws std::invalid_argument if the database does not contain the trial or sweep, or a text is
+/// not valid, and Error, base::Error and results::Error for files and the database.
 void remark(const DecisionWriter& to, const std::filesystem::path& runs,
             const results::RemarkSubject& subject, const std::vector<protocol::Remark>& remarks);
 

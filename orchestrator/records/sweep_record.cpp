@@ -26,9 +26,9 @@ namespace {
   throw Error(fmt::format("{}: {}: {}", file.string(), what, std::strerror(errno)));
 }
 
-// The first line of a sweep's file. The time has a fixed width and place, so that it can be
-// renewed in a file of many megabytes.
-constexpr std::size_t kTimeAt = 14;  // behind {"v":1,"time":
+// The first line of a sweep's file. The time has a fixed width and position, so that it can be
+// updated in place in a file of many megabytes.
+constexpr std::size_t kTimeAt = 14;  // after {"v":1,"time":
 constexpr std::size_t kTimeWidth = 18;
 
 std::string sweep_text(const results::SweepRow& sweep, const std::vector<results::TrialRow>& trials,
@@ -63,20 +63,19 @@ bool same_but_for_time(const std::filesystem::path& file, std::string text) {
   if (!in) return false;
   std::ostringstream content;
   content << in.rdbuf();
-  std::string there = std::move(content).str();
-  if (there.size() != text.size()) return false;
-  return there.replace(kTimeAt - 1, kTimeWidth, kTimeWidth, ' ') ==
+  std::string written = std::move(content).str();
+  if (written.size() != text.size()) return false;
+  return written.replace(kTimeAt - 1, kTimeWidth, kTimeWidth, ' ') ==
          text.replace(kTimeAt - 1, kTimeWidth, kTimeWidth, ' ');
 }
 
-// Adds what an earlier state of the sweep had and this one has not: the database keeps those
-// trials too.
+// Adds former trials of the sweep, which the database keeps as well.
 void keep_former_trials(const SweepFile& former, std::vector<results::TrialRow>& trials) {
-  std::set<std::string_view> there;
-  for (const results::TrialRow& trial : trials) there.insert(trial.trial_id);
+  std::set<std::string_view> current;
+  for (const results::TrialRow& trial : trials) current.insert(trial.trial_id);
   std::vector<results::TrialRow> gone;
   for (const results::TrialRow& trial : former.trials) {
-    if (!there.contains(trial.trial_id)) gone.push_back(trial);
+    if (!current.contains(trial.trial_id)) gone.push_back(trial);
   }
   trials.insert(trials.end(), gone.begin(), gone.end());
 }

@@ -7,21 +7,21 @@
 
 namespace petlab::orchestrator {
 
-/// Writes runs/sweeps/<name>.jsonl (temporary name, synced, renamed) and, where the sweep's text is
-/// known, runs/sweeps/<digest>.yaml, then stores the sweep in a
-/// transaction of its own. The last sweep of a name counts; trials that it has no more stay known.
-/// A file that says the same already only gets the new time.
+/// Writes runs/sweeps/<name>.jsonl (temporary name, synced, renamed) and, if the sweep's text is
+/// known, runs/sweeps/<digest>.yaml, then stores the sweep in a separate transaction. The last
+/// sweep of a name counts, but its former trials stay recorded. If the contents are unchanged, only
+/// the time is updated.
 void record_sweep(results::Store& store, const std::filesystem::path& runs,
                   const results::SweepRow& sweep, const std::vector<results::TrialRow>& trials,
                   double time);
 
-/// What record_sweep wrote.
+/// The contents of a sweep's file.
 struct SweepFile {
   results::SweepRow sweep;
   std::vector<results::TrialRow> trials;
   double time = 0;
 };
-/// Throws also where it is no such file.
+/// Reads a file written by record_sweep. Throws if it is missing or invalid.
 SweepFile read_sweep_file(const std::filesystem::path& file);
 
 }  // namespace petlab::orchestrator

@@ -128,7 +128,8 @@ DecisionResult discard_trial(const DecisionWriter& to, const std::filesystem::pa
 
 DecisionResult hide_trial(const DecisionWriter& to, const std::filesystem::path& runs,
                           const std::string& trial_id, const std::string& why, double time) {
-  const std::optional<results::Hiding> hidden = results::care_of(to.read(), trial_id).hidden;
+  const std::optional<results::Hiding> hidden =
+      results::result_decisions(to.read(), trial_id).hidden;
   if (hidden && hidden->why == why) return {false, "is already hidden"};
   decide(to, runs, trial_id, {protocol::Decision::What::hide, 0, time, why});
   return {true, "is now excluded from reports and answers"};
@@ -136,7 +137,7 @@ DecisionResult hide_trial(const DecisionWriter& to, const std::filesystem::path&
 
 DecisionResult unhide_trial(const DecisionWriter& to, const std::filesystem::path& runs,
                             const std::string& trial_id, double time) {
-  if (!results::care_of(to.read(), trial_id).hidden) return {false, "is not hidden"};
+  if (!results::result_decisions(to.read(), trial_id).hidden) return {false, "is not hidden"};
   decide(to, runs, trial_id, {protocol::Decision::What::unhide, 0, time});
   return {true, "is included in reports and answers again"};
 }

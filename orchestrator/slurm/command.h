@@ -9,14 +9,14 @@
 
 namespace petlab::orchestrator {
 
-/// How long a command of Slurm may take to answer.
+/// Time limit for one Slurm command.
 inline constexpr std::chrono::minutes kSlurmAnswerLimit{2};
-/// Bytes: squeue prints some hundred a job, and a user may have a million.
+/// In bytes. squeue prints some hundred bytes per job, and a user may have a million jobs.
 inline constexpr std::size_t kSlurmMostOutput = std::size_t{512} << 20;
 
-/// One of Slurm's programs (sbatch, squeue, scancel, scontrol, sacct), which is looked for on PATH,
-/// with its arguments. Variables that would change what it prints or asks are taken out of its
-/// environment.
+/// A command that runs one of Slurm's programs (sbatch, squeue, scancel, scontrol, sacct), found on
+/// PATH, with its arguments. Environment variables that would change what it prints or requests are
+/// removed.
 base::ChildCommand slurm_command(std::vector<std::string> words, std::chrono::milliseconds limit);
 
 }  // namespace petlab::orchestrator

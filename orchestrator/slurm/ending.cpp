@@ -9,19 +9,19 @@
 namespace petlab::orchestrator {
 namespace {
 
-constexpr std::size_t kMostAtOnce = 200;  // jobs of one scancel
+constexpr std::size_t kJobsPerScancel = 200;  // jobs per scancel
 
 }  // namespace
 
-void SlurmEnding::tell_soon() {
-  if (std::exchange(telling_, true)) return;
+void SlurmEnding::send_soon() {
+  if (std::exchange(send_scheduled_, true)) return;
   boost::asio::post(context_.loop, [this] {
-    telling_ = false;
-    tell();
+    send_scheduled_ = false;
+    send();
   });
 }
 
-void SlurmEnding::tell() {
+void SlurmEnding::send() {
   std::vector<SlurmJob*> withdrawn;  // scancel
   std::vector<SlurmJob*> stopped;    // SIGTERM
   std::vector<SlurmJob*> killed;     // SIGKILL
@@ -29,7 +29,7 @@ void SlurmEnding::tell() {
     if (job->at() != SlurmJob::At::job || !job->is_to_end()) continue;
     const bool runs = job->ran && !job->waiting;
     if (!runs) {
-      // Not only once: it may have begun in between, or Slurm was silent.
+      // Repeat this on every call: the job may have started in between, or Slurm did not answer.
       withdrawn.push_back(job);
     } else if (!job->request_sent) {
       (job->requested == SlurmJob::Request::stop ? stopped : killed).push_back(job);
@@ -53,8 +53,8 @@ void SlurmEnding::scancel(const std::vector<std::string>& options,
                           const std::vector<SlurmJob*>& jobs) {
   std::vector<SlurmJobs::Key> keys;
   for (SlurmJob* job : jobs) keys.push_back(SlurmJobs::key_of(*job));
-  for (std::size_t first = 0; first < numbers.size(); first += kMostAtOnce) {
-    const std::size_t last = std::min(numbers.size(), first + kMostAtOnce);
+  for (std::size_t first = 0; first < numbers.size(); first += kJobsPerScancel) {
+    const std::size_t last = std::min(numbers.size(), first + kJobsPerScancel);
     std::vector<std::string> words = {"scancel"};
     words.insert(words.end(), options.begin(), options.end());
     words.insert(words.end(), numbers.begin() + static_cast<std::ptrdiff_t>(first),
@@ -62,7 +62,7 @@ void SlurmEnding::scancel(const std::vector<std::string>& options,
     context_.commands.run(
         slurm_command(std::move(words), kSlurmAnswerLimit), [this, keys](base::ChildAnswer answer) {
           if (answer.exit_code == 0) return;
-          // What did not arrive is said again with the next look.
+          // The next call sends undelivered requests again.
           if (!answer.timed_out() && refusal_from(answer.errors) != Refusal::silence) return;
           for (const SlurmJobs::Key& key : keys) {
             if (SlurmJob* job = jobs_.find(key)) job->request_sent = false;

@@ -7,16 +7,16 @@
 
 namespace petlab::orchestrator {
 
-/// Tells Slurm which jobs are to stop, or to end at once (scancel).
+/// Asks Slurm to stop or kill jobs (scancel).
 class SlurmEnding {
  public:
   SlurmEnding(SlurmContext& context, SlurmJobs& jobs) : context_(context), jobs_(jobs) {}
 
-  /// For all jobs whose requests were not sent, soon.
-  void tell_soon();
-  /// Now; what is not known to have arrived is said again.
-  void tell();
-  /// Jobs of this orchestrator that nothing stands for: doubles of a lost answer.
+  /// Schedules sending of all unsent requests.
+  void send_soon();
+  /// Sends them now. Requests that Slurm has not confirmed are sent again.
+  void send();
+  /// Cancels jobs of this orchestrator that no worker uses: duplicates after a lost answer.
   void cancel(const std::vector<std::string>& numbers) { scancel({}, numbers, {}); }
 
  private:
@@ -25,7 +25,7 @@ class SlurmEnding {
 
   SlurmContext& context_;
   SlurmJobs& jobs_;
-  bool telling_ = false;
+  bool send_scheduled_ = false;
 };
 
 }  // namespace petlab::orchestrator

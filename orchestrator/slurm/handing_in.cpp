@@ -13,7 +13,7 @@
 namespace petlab::orchestrator {
 namespace {
 
-// sbatch itself tries for two minutes where the whole cluster has too many jobs.
+// sbatch itself retries for two minutes while the cluster has too many jobs.
 constexpr auto kSubmitLimit = std::chrono::minutes(5);
 constexpr std::int64_t kMostTasks = 1000;
 constexpr auto kLongestPause = std::chrono::seconds(60);
@@ -23,15 +23,15 @@ constexpr int kRefusalsAfterSuccess = 8;
 
 void SlurmHandingIn::withdraw_queued(SlurmJob& job) {
   std::erase(queue_, &job);
-  // One that was handed in before, perhaps, must not come back.
+  // An earlier submission of this job may still start it, so the attempt must be withdrawn.
   if (!job.submission.empty() && !withdraw(job.directory, wall_clock_seconds())) {
     jobs_.becomes_job(job, read_job_log(job.directory)->job);
     return;
   }
   job.become(SlurmJob::At::over);
   boost::asio::post(context_.loop, [this, key = SlurmJobs::key_of(job)] {
-    if (SlurmJob* its = jobs_.find(key)) {
-      jobs_.finish(*its, {TakenAway{"withdrawn before it was submitted to Slurm"}, ""});
+    if (SlurmJob* found = jobs_.find(key)) {
+      jobs_.finish(*found, {TakenAway{"withdrawn before it was submitted to Slurm"}, ""});
     }
   });
 }
@@ -62,10 +62,10 @@ void SlurmHandingIn::ask_limits() {
                           if (answer.exit_code == 0) {
                             limits_ = parse_config(answer.output);
                             tasks_ = most_tasks();
-                            context_.heard();
+                            context_.note_answer();
                             flush();
                           } else {
-                            context_.silent(answer);
+                            context_.note_no_answer(answer);
                             try_again_in(context_.options.poll);
                           }
                         });
@@ -88,10 +88,10 @@ std::vector<std::string> SlurmHandingIn::sbatch_words(const Submission& submissi
   add("account", options.account);
   add("gres", options.gpus.empty() ? "" : "gpu:" + options.gpus);
   add("time", options.time);
-  // A job that is started again would find its attempt begun: a new attempt goes on instead.
+  // A requeued job would find its attempt begun. petlab starts a new attempt instead.
   words.push_back("--no-requeue");
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());
-  // Of two --exclude sbatch takes the later, so this one has the user's hosts, too.
+  // sbatch uses only the last --exclude, so this one includes the user's hosts.
   if (!context_.disabled.empty()) add("exclude", context_.excluded_hosts());
   const bool arrays = limits_->max_array_size > 0;
   if (arrays) words.push_back(fmt::format("--array=0-{}", submission.attempts.size() - 1));
@@ -109,7 +109,7 @@ void SlurmHandingIn::submit() {
       std::min<std::int64_t>(tasks_, static_cast<std::int64_t>(queue_.size())));
   const SlurmOptions& options = context_.options;
   Submission submission;
-  submission.id = submission_id(options.owner, ++made_);
+  submission.id = submission_id(options.owner, ++submissions_);
   for (std::size_t task = 0; task < count; ++task) {
     SlurmJob* job = queue_.front();
     queue_.pop_front();
@@ -145,8 +145,8 @@ void SlurmHandingIn::submitted(const std::string& id, base::ChildAnswer answer) 
   const bool unclear = answer.timed_out() || answer.exit_code <= 0 ||
                        refusal_from(answer.errors) == Refusal::silence;
   if (!unclear) return refused(jobs, answer.errors);
-  // It may have made the jobs: they are looked for by their name.
-  context_.silent(answer);
+  // Slurm may have created the jobs. The launcher looks for them by name.
+  context_.note_no_answer(answer);
   for (SlurmJob* job : jobs) job->become(SlurmJob::At::lost);
   not_before_ = SlurmClock::now() + context_.options.poll;
   lost(id, jobs);

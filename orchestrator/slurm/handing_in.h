@@ -13,23 +13,24 @@
 
 namespace petlab::orchestrator {
 
-/// Hands jobs in (sbatch), as arrays that grow while Slurm takes them and shrink where it does not.
+/// Submits jobs (sbatch) as arrays. They grow while Slurm accepts them and shrink when it rejects
+/// them.
 class SlurmHandingIn {
  public:
   SlurmHandingIn(SlurmContext& context, SlurmJobs& jobs)
       : context_(context), jobs_(jobs), timer_(context.loop) {}
 
   void enqueue(SlurmJob& job) { queue_.push_back(&job); }
-  /// Takes a job out of the line; it is over, unless its double runs already.
+  /// Removes a job from the queue. The job is over unless its duplicate already runs.
   void withdraw_queued(SlurmJob& job);
   void forget(SlurmJob& job);
-  /// Hands in what is in line, where Slurm may be asked now.
+  /// Submits the queued jobs, unless a command is running or a retry must wait.
   void flush();
-  /// "12_3" of array 12.
+  /// "12_3" for task 3 of array 12; "12" if Slurm has no arrays.
   std::string number_in(const std::string& array, const SlurmJob& job) const;
 
-  // Set by the launcher: what was handed in is to be looked at; a submission of which nobody knows
-  // whether Slurm took it.
+  // Set by the launcher. `watch` starts polling for submitted jobs. `lost` looks for a submission
+  // that Slurm may or may not have accepted.
   std::function<void()> watch;
   std::function<void(const std::string& submission, const std::vector<SlurmJob*>& jobs)> lost;
 
@@ -49,13 +50,13 @@ class SlurmHandingIn {
   std::deque<SlurmJob*> queue_;
   std::vector<SlurmJob*> in_sbatch_;
   std::optional<SlurmLimits> limits_;
-  std::int64_t tasks_ = 1;  // of the next submission, at most
-  std::int64_t made_ = 0;   // submissions
+  std::int64_t tasks_ = 1;        // maximum size of the next submission
+  std::int64_t submissions_ = 0;  // submissions so far
   SlurmClock::time_point not_before_;
   int refusals_ = 0;  // in a row
   bool any_accepted_ = false;
   std::string refused_text_;
-  bool busy_ = false;  // a command runs
+  bool busy_ = false;  // a command is running
 };
 
 }  // namespace petlab::orchestrator

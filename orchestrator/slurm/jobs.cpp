@@ -13,12 +13,12 @@
 namespace petlab::orchestrator {
 namespace {
 
-// A job whose trial is over ends by itself; one that hangs then is ended after this.
+// A job ends by itself after its trial. One that hangs is killed after this time.
 constexpr auto kClosing = std::chrono::minutes(1);
 
 std::int64_t next_serial() {
-  static std::int64_t made = 0;
-  return ++made;
+  static std::int64_t last = 0;
+  return ++last;
 }
 
 bool may_follow(SlurmJob::At from, SlurmJob::At to) {
@@ -40,8 +40,8 @@ bool may_follow(SlurmJob::At from, SlurmJob::At to) {
 
 }  // namespace
 
-SlurmContext::SlurmContext(boost::asio::io_context& io, SlurmOptions its_options)
-    : loop(io), options(std::move(its_options)), commands(io) {
+SlurmContext::SlurmContext(boost::asio::io_context& io, SlurmOptions slurm_options)
+    : loop(io), options(std::move(slurm_options)), commands(io) {
   const char* path = std::getenv("PATH");
   for (const char* program : kSlurmPrograms) {
     if (!base::find_program(program, path ? path : "").empty()) continue;
@@ -50,15 +50,15 @@ SlurmContext::SlurmContext(boost::asio::io_context& io, SlurmOptions its_options
   has_sacct = !base::find_program("sacct", path ? path : "").empty();
 }
 
-void SlurmContext::silent(const base::ChildAnswer& answer) {
-  if (std::exchange(silent_, true)) return;
+void SlurmContext::note_no_answer(const base::ChildAnswer& answer) {
+  if (std::exchange(no_answer_, true)) return;
   std::string why = answer.timed_out() ? "no answer in time" : in_one_line(answer.errors);
   if (why.empty()) why = answer.problem;
   note(fmt::format("Slurm does not answer ({}): jobs keep running, petlab waits", why));
 }
 
-void SlurmContext::heard() {
-  if (std::exchange(silent_, false)) note("Slurm answers again");
+void SlurmContext::note_answer() {
+  if (std::exchange(no_answer_, false)) note("Slurm answers again");
 }
 
 std::string SlurmContext::excluded_hosts() const {
@@ -80,10 +80,10 @@ std::string in_one_line(std::string_view text) {
   return line;
 }
 
-SlurmJob::SlurmJob(SlurmJobs& jobs, std::string its_slot, std::filesystem::path folder,
+SlurmJob::SlurmJob(SlurmJobs& jobs, std::string slot_name, std::filesystem::path folder,
                    std::function<void(WorkerEnd)> when_over)
     : serial(next_serial()),
-      slot(std::move(its_slot)),
+      slot(std::move(slot_name)),
       directory(std::move(folder)),
       on_end(std::move(when_over)),
       jobs_(jobs) {}
@@ -111,7 +111,7 @@ std::string SlurmJob::last_lines(const std::filesystem::path&) {
   return job_last_lines(directory, jobs_.context().options.runs, submission, task);
 }
 
-// A short job may be over before it is ever seen running: its own file has the host.
+// A short job may end before squeue ever shows it as running. Its job.jsonl has the host.
 const results::Launch& SlurmJob::launch() const {
   if (launched.host.empty() && at_ == At::job) {
     const std::optional<JobLog> log = read_job_log(directory);

@@ -20,52 +20,53 @@ namespace petlab::orchestrator {
 
 using SlurmClock = std::chrono::steady_clock;
 
-/// What all parts of the Slurm launcher use: its options, Slurm's programs, the user's ear.
+/// Shared by all parts of the Slurm launcher: options, Slurm's programs and notes to the user.
 class SlurmContext {
  public:
-  /// Throws std::invalid_argument where a program of Slurm is not on PATH.
-  SlurmContext(boost::asio::io_context& io, SlurmOptions its_options);
+  /// Throws std::invalid_argument if a required program of Slurm is not on PATH.
+  SlurmContext(boost::asio::io_context& io, SlurmOptions slurm_options);
 
   void note(const std::string& line) const {
     if (options.note) options.note(line);
   }
-  /// A command got no answer; the user is told once.
-  void silent(const base::ChildAnswer& answer);
-  /// One got an answer again.
-  void heard();
-  /// The value of sbatch --exclude: hosts that the user excludes with --slurm-arg, and `disabled`.
+  /// Call after a command got no answer. Notes it once, until Slurm answers again.
+  void note_no_answer(const base::ChildAnswer& answer);
+  /// Call after a command got an answer.
+  void note_answer();
+  /// The value of sbatch --exclude: the hosts in --slurm-arg, and `disabled`.
   std::string excluded_hosts() const;
 
   boost::asio::io_context& loop;
   const SlurmOptions options;
   base::Children commands;
   bool has_sacct = false;
-  std::set<std::string> disabled;  // hosts that this run disabled
+  std::set<std::string> disabled;  // hosts disabled by this run
 
  private:
-  bool silent_ = false;
+  bool no_answer_ = false;
 };
 
-/// "a b" of "a\nb\n".
+/// Joins lines with spaces: "a\nb\n" becomes "a b".
 std::string in_one_line(std::string_view text);
 
 class SlurmJobs;
 
-/// A job, from before it is handed in to its end.
+/// A job, from before its submission until its end.
 class SlurmJob final : public Worker {
  public:
-  /// queued -> submitting, job (its double had begun), over; submitting -> job, lost, queued
-  /// (refused for now), over (refused); lost -> job, queued; job -> job (its double), over.
+  /// Transitions: queued -> submitting, job (a duplicate had started), over; submitting -> job,
+  /// lost, queued (rejected for now), over (rejected); lost -> job, queued; job -> job (its
+  /// duplicate), over.
   enum class At {
-    queued,      ///< not handed in
-    submitting,  ///< in the sbatch that runs now
-    lost,        ///< handed in, perhaps: the answer was lost
-    job,         ///< a job of Slurm
+    queued,      ///< not submitted
+    submitting,  ///< in the running sbatch
+    lost,        ///< perhaps submitted: the answer was lost
+    job,         ///< in Slurm, with a job number
     over,
   };
   enum class Request { none, stop, kill };
 
-  SlurmJob(SlurmJobs& jobs, std::string its_slot, std::filesystem::path folder,
+  SlurmJob(SlurmJobs& jobs, std::string slot_name, std::filesystem::path folder,
            std::function<void(WorkerEnd)> when_over);
   ~SlurmJob() override;
 
@@ -81,14 +82,15 @@ class SlurmJob final : public Worker {
   std::optional<SlurmClock::time_point> began() const override { return run_began; }
 
   At at() const { return at_; }
-  /// Throws std::logic_error where there is no such change.
+  /// Throws std::logic_error for any other transition.
   void become(At at);
-  /// For one that was adopted: where it is from the start.
+  /// Sets the first state of an adopted job.
   void begin_at(At at) { at_ = at; }
-  /// Asked for, and not told to Slurm yet.
+  /// Records a request. It is sent to Slurm later.
   void request(Request wanted);
   bool is_to_end() const { return requested != Request::none; }
-  /// Whatever Slurm says: who writes is alive. True where there is more than at the last call.
+  /// True if events.jsonl has changed since the last call. A worker that writes is alive, whatever
+  /// Slurm reports.
   bool has_written();
 
   const std::int64_t serial;
@@ -97,20 +99,20 @@ class SlurmJob final : public Worker {
   std::function<void(WorkerEnd)> on_end;
   Request requested = Request::none;
   bool request_sent = false;  // to Slurm
-  bool waiting = true;        // in a queue, or suspended
+  bool waiting = true;        // in Slurm's queue, or suspended
   bool paused = false;        // suspended
   bool ran = false;           // was seen running
-  bool may_have_run = false;  // adopted: job.jsonl tells
+  bool may_have_run = false;  // adopted; job.jsonl shows whether it ran
   bool requeued = false;
-  /// What looks at Slurm's queue found.
+  /// The results of polling Slurm's queue.
   struct Watched {
-    bool asked = false;            // scontrol or sacct runs for it
-    int missing = 0;               // looks without it
-    int unsettled = 0;             // looks at which it was over without its last line
-    SlurmClock::time_point since;  // looks that began before say nothing of it
+    bool queried = false;          // a scontrol or sacct for it is running
+    int missing = 0;               // polls that did not list it
+    int unsettled = 0;             // polls that listed it as ended before job.jsonl did
+    SlurmClock::time_point since;  // polls that began earlier do not count
   };
   Watched watched;
-  std::optional<SlurmClock::time_point> run_began;  // without suspensions before it was seen
+  std::optional<SlurmClock::time_point> run_began;  // earlier suspensions left out
   std::string submission;
   std::int64_t task = 0;
   mutable results::Launch launched;
@@ -122,12 +124,12 @@ class SlurmJob final : public Worker {
   std::int64_t events_size_ = -1;
 };
 
-/// All jobs that are not over, and the submissions that they came in.
+/// All jobs that are not over, and their submissions.
 class SlurmJobs {
  public:
   explicit SlurmJobs(SlurmContext& context) : context_(context) {}
 
-  /// Of a job that may be gone, with another at its address, when an answer comes.
+  /// Identifies a job when an answer arrives: it may be gone, and another job may have its address.
   using Key = std::pair<SlurmJob*, std::int64_t>;
   static Key key_of(SlurmJob& job) { return {&job, job.serial}; }
   SlurmJob* find(const Key& key) const;
@@ -136,16 +138,17 @@ class SlurmJobs {
 
   std::unique_ptr<SlurmJob> make(const std::string& slot, const std::filesystem::path& folder,
                                  std::function<void(WorkerEnd)> on_end);
-  /// It is in Slurm's queue under this number, or was all the time.
+  /// Records the job's number in Slurm, after its submission or when its duplicate is found.
   void becomes_job(SlurmJob& job, const std::string& number);
-  /// So many tasks of a submission are open.
+  /// Adds `count` open tasks to a submission.
   void open_tasks(const std::string& submission, std::int64_t count) {
     open_tasks_[submission] += count;
   }
-  /// The job's task of its submission is over, or was none.
+  /// Closes the job's task in its submission, if it had one. Removes a submission without open
+  /// tasks.
   void leave(SlurmJob& job);
   void forget(SlurmJob& job);
-  /// Tells the run of its end.
+  /// Reports the job's end to the run.
   void finish(SlurmJob& job, WorkerEnd end);
 
   // Set by the launcher.
@@ -158,7 +161,7 @@ class SlurmJobs {
  private:
   SlurmContext& context_;
   std::set<SlurmJob*> jobs_;
-  std::map<std::string, std::int64_t> open_tasks_;  // of each submission
+  std::map<std::string, std::int64_t> open_tasks_;  // by submission
 };
 
 }  // namespace petlab::orchestrator

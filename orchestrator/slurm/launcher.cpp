@@ -37,7 +37,7 @@ class SlurmLauncher final : public Launcher, public JobQueue {
       if (job.at() == SlurmJob::At::queued) {
         handing_in_.withdraw_queued(job);
       } else {
-        ending_.tell_soon();
+        ending_.send_soon();
       }
     };
     jobs_.on_forget = [this](SlurmJob& job) {
@@ -46,7 +46,7 @@ class SlurmLauncher final : public Launcher, public JobQueue {
     };
     handing_in_.watch = [this] { watching_.wake(context_.options.poll); };
     handing_in_.lost = [this](const std::string& id, const std::vector<SlurmJob*>& jobs) {
-      watching_.look_for(id, jobs);
+      watching_.find_submission(id, jobs);
       watching_.wake(context_.options.poll);
     };
   }
@@ -105,12 +105,12 @@ const std::map<std::filesystem::path, Submitted>& SlurmLauncher::submitted_by(
   return known->second;
 }
 
-// Jobs that wait in Slurm's queue were handed in without --exclude: they are told, too.
+// Pending jobs were submitted with an older --exclude, so they are updated, too.
 void SlurmLauncher::use_device(const std::string& host, DeviceUse use) {
   const bool changed = use == DeviceUse::never ? context_.disabled.insert(host).second
                                                : context_.disabled.erase(host) > 0;
   if (!changed) return;
-  std::set<std::string> waiting;  // arrays
+  std::set<std::string> waiting;  // array numbers
   for (const SlurmJob* job : jobs_.all()) {
     if (job->at() != SlurmJob::At::job || job->ran) continue;
     waiting.insert(job->launched.job.substr(0, job->launched.job.find('_')));
@@ -151,7 +151,7 @@ std::unique_ptr<Worker> SlurmLauncher::adopt(const std::string& slot,
     watching_.wake(context_.options.poll / 10);
   } else if (submitted != known.end()) {
     job->begin_at(SlurmJob::At::lost);
-    watching_.look_for(job->submission, {job.get()});
+    watching_.find_submission(job->submission, {job.get()});
     watching_.wake(context_.options.poll / 10);
   } else {
     handing_in_.enqueue(*job);
@@ -187,7 +187,7 @@ void check_slurm_options(const SlurmOptions& options) {
                     "hours:minutes:seconds or days-hours",
                     options.time));
   }
-  constexpr std::pair<std::string_view, char> kOwn[] = {
+  constexpr std::pair<std::string_view, char> kReserved[] = {
       {"array", 'a'},    {"job-name", 'J'}, {"output", 'o'}, {"error", 'e'},   {"chdir", 'D'},
       {"parsable", 0},   {"wait", 'W'},     {"wrap", 0},     {"test-only", 0}, {"comment", 0},
       {"clusters", 'M'}, {"quiet", 'Q'},    {"help", 'h'},   {"version", 'V'}, {"usage", 0},
@@ -197,7 +197,7 @@ void check_slurm_options(const SlurmOptions& options) {
       throw std::invalid_argument(fmt::format(
           "--slurm-arg is '{}', must be one word starting with -, such as --mem=8G", word));
     }
-    for (const auto& [long_name, short_name] : kOwn) {
+    for (const auto& [long_name, short_name] : kReserved) {
       if (!names(word, long_name, short_name)) continue;
       throw std::invalid_argument(
           fmt::format("--slurm-arg is '{}', which petlab sets itself", word));

@@ -24,7 +24,8 @@ namespace {
 
 constexpr std::string_view kPrefix = "petlab.";
 constexpr const char* kTasks = "tasks";
-constexpr std::uintmax_t kMostBytes = std::uintmax_t{64} << 20;  // of tasks and of a job's log
+// limit for tasks files and job logs
+constexpr std::uintmax_t kMostBytes = std::uintmax_t{64} << 20;
 
 std::string quoted(const std::string& text) {
   std::string out = "'";
@@ -32,7 +33,8 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
-// For any POSIX shell; dash and bash make a file under `set -C` with O_EXCL, which NFS knows too.
+// For any POSIX shell. With `set -C`, dash and bash create files with O_EXCL, which also works on
+// NFS.
 constexpr std::string_view kScript = R"sh(#!/bin/sh
 # One task of a submission of petlab (docs/internals/orchestrator.md): runs the worker of one attempt.
 tasks={tasks}
@@ -106,7 +108,7 @@ void write_submission(const std::filesystem::path& runs, const Submission& submi
                   fmt::arg("worker", command), fmt::arg("threads", threads)));
   std::string lines;
   for (const std::filesystem::path& attempt : submission.attempts) lines += attempt.string() + "\n";
-  // Last: with it the submission is complete.
+  // Written last: a submission with tasks is complete.
   base::write_file_atomically(tasks, lines);
 }
 
@@ -181,7 +183,7 @@ bool withdraw(const protocol::TrialDirectory& directory, double time) {
   if (!file) {
     if (errno == EEXIST) {
       const std::optional<JobLog> log = read_job_log(directory);
-      // Empty: who made it died before it wrote a line.
+      // The file is empty if its creator died before writing a line.
       return log && log->job.empty();
     }
     throw Error(fmt::format("{}: cannot be created: {}", directory.job_log().string(),

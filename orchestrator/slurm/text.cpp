@@ -29,7 +29,7 @@ constexpr std::pair<std::string_view, JobPhase> kStates[] = {
     {"LAUNCH_FAILED", JobPhase::ended},  {"RECONFIG_FAIL", JobPhase::ended},
 };
 
-// sbatch's words; a user's limits, and those of the whole cluster.
+// Messages of sbatch for a user's limits and for those of the whole cluster.
 constexpr std::string_view kLimits[] = {
     "violates accounting/QOS policy",
     "Resource temporarily unavailable",
@@ -97,11 +97,11 @@ void each_line(std::string_view text, Take take) {
   throw Error(fmt::format("squeue printed {}, expected {}", base::in_quotes(line), kSqueueFormat));
 }
 
-// More than any cluster runs. A short range such as [1-99999999999] must not exhaust the memory.
+// More jobs than any cluster runs. A short range such as [1-99999999999] must not exhaust memory.
 constexpr std::size_t kMostJobs = 1'000'000;
 
-// "12_[4-6,9%2]" -> 12_4, 12_5, 12_6, 12_9; none for an id that no job of petlab has ("12+0").
-// Throws Error for more than `most`.
+// "12_[4-6,9%2]" -> 12_4, 12_5, 12_6, 12_9. Empty for ids that petlab's jobs cannot have ("12+0").
+// Throws Error for more than `most` ids.
 std::vector<std::string> job_ids(std::string_view id, std::size_t most) {
   const std::size_t bracket = id.find("_[");
   if (bracket == std::string_view::npos) {
@@ -185,7 +185,7 @@ std::vector<JobRow> parse_squeue(std::string_view text) {
 }
 
 std::string parse_submission(std::string_view text) {
-  // What a site's plugin prints stands before it.
+  // A site's plugins may print lines before the job number.
   std::string_view last;
   each_line(text, [&](std::string_view line) { last = line; });
   const std::string_view job = last.substr(0, last.find(';'));
@@ -198,8 +198,8 @@ std::string parse_submission(std::string_view text) {
 
 Refusal refusal_from(std::string_view error_output) {
   if (contains_any(error_output, kSilences)) return Refusal::silence;
-  // Of a policy sbatch names the limit first; only that on how many jobs there are passes by
-  // itself.
+  // A policy's message starts with the name of its limit. Only the limit on submitted jobs resolves
+  // by itself.
   if (contains_any(error_output, kPolicies) &&
       error_output.find("SubmitJob") == std::string_view::npos) {
     return Refusal::refused;
@@ -209,7 +209,7 @@ Refusal refusal_from(std::string_view error_output) {
 }
 
 bool is_unknown_job(std::string_view output) {
-  // The second is said of a task of an array that is known.
+  // The second form is printed for an unknown task of a known array.
   return output.find("Invalid job id") != std::string_view::npos ||
          (output.find("Job ") != std::string_view::npos &&
           output.find(" not found") != std::string_view::npos);
@@ -269,17 +269,17 @@ std::optional<JobRecord> parse_sacct(std::string_view text, std::string_view job
 WorkerEnd worker_end(const std::string& job, const JobRecord& record) {
   const std::string_view state = bare(record.state);
   WorkerEnd end;
-  const auto taken = [&](std::string_view what) {
+  const auto taken_away = [&](std::string_view what) {
     end.how = TakenAway{fmt::format("Slurm job {} {}", job, what)};
   };
   if (state == "CANCELLED") {
-    taken("was cancelled");
+    taken_away("was cancelled");
   } else if (state == "PREEMPTED") {
-    taken("was preempted");
+    taken_away("was preempted");
   } else if (state == "NODE_FAIL" || state == "BOOT_FAIL" || state == "RECONFIG_FAIL") {
-    taken("lost its node");
+    taken_away("lost its node");
   } else if (state == "REVOKED" || state == "LAUNCH_FAILED") {
-    taken(state == "REVOKED" ? "was revoked" : "was not launched by Slurm");
+    taken_away(state == "REVOKED" ? "was revoked" : "was not launched by Slurm");
   } else if (state == "TIMEOUT" || state == "DEADLINE") {
     end.how = OutOfTime{fmt::format("Slurm job {} reached its {} (--slurm-time)", job,
                                     state == "TIMEOUT" ? "time limit" : "deadline")};

@@ -11,59 +11,61 @@
 
 namespace petlab::orchestrator {
 
-// What Slurm's programs print, read; pure functions. Tried with Slurm 22.05.
+// Pure functions that parse the output of Slurm's programs. Tested with Slurm 22.05.
 
-/// Where a job is, of the many states that Slurm tells apart.
+/// Summarizes the many job states of Slurm.
 enum class JobPhase {
-  waiting,  ///< in the queue, also once more after it ran
-  running,  ///< also on its way to its end, and any state that is not known here
-  paused,   ///< suspended: no time runs
-  ended,    ///< it runs no more
+  waiting,  ///< in the queue, also again after a requeue
+  running,  ///< also while completing, and in any unknown state
+  paused,   ///< suspended; its run time does not advance
+  ended,    ///< no longer running
 };
-/// Of a state as squeue, scontrol and sacct write it: "PENDING", "CANCELLED by 0", "CANCELLED+".
+/// Parses a state as printed by squeue, scontrol and sacct: "PENDING", "CANCELLED by 0",
+/// "CANCELLED+".
 JobPhase job_phase(std::string_view state);
 
 /// A line of squeue with kSqueueFormat.
 struct JobRow {
-  std::string job;                          // "12_3" a task of an array, "12" any other
+  std::string job;                          // "12_3" for a task of an array, otherwise "12"
   std::string state;                        // "RUNNING"
-  std::string host;                         // empty: none yet
-  std::string reason;                       // why it waits: "Resources"
-  std::optional<std::chrono::seconds> ran;  // so far, suspensions left out; absent: not known
+  std::string host;                         // empty if not assigned yet
+  std::string reason;                       // why it is pending: "Resources"
+  std::optional<std::chrono::seconds> ran;  // run time without suspensions; absent: unknown
   std::string name;
   bool operator==(const JobRow&) const = default;
 };
 inline constexpr const char* kSqueueFormat = "%i|%T|%N|%r|%M|%j";
-/// Tasks that share a line ("12_[4-6,9%2]") become a row each. What no job of petlab can be is left
-/// out: a part of a heterogeneous job ("12+0"), the rest of a name with a line break. Throws Error
-/// naming a line where there are lines and none is a row.
+/// Splits a line that several tasks share ("12_[4-6,9%2]") into a row each. Skips lines that cannot
+/// be petlab's jobs: a part of a heterogeneous job ("12+0"), the rest of a name with a line break.
+/// Throws Error naming a line if there are lines but no row.
 std::vector<JobRow> parse_squeue(std::string_view text);
 
-/// "12" of `sbatch --parsable` ("12" or "12;cluster"). Throws Error for anything else.
+/// Parses the job number printed by `sbatch --parsable`: "12" from "12" or "12;cluster". Throws
+/// Error for anything else.
 std::string parse_submission(std::string_view text);
 
-/// Why a command of Slurm did not do what it was asked.
+/// Why a Slurm command failed.
 enum class Refusal {
-  limit,    ///< too many jobs for now: fewer, later
-  silence,  ///< Slurm did not answer: what was asked may have been done or not
-  refused,  ///< it will not be done, however often it is asked
+  limit,    ///< too many jobs for now; retry later with fewer
+  silence,  ///< Slurm did not answer; the command may have taken effect
+  refused,  ///< rejected permanently
 };
 Refusal refusal_from(std::string_view error_output);
 
-/// True where scontrol says that it knows no such job, or no longer.
+/// True if scontrol reports that the job does not exist, or no longer does.
 bool is_unknown_job(std::string_view output);
 
-/// What `scontrol show config` says of limits; what is absent keeps its value here.
+/// The limits in `scontrol show config`. Absent ones keep the defaults below.
 struct SlurmLimits {
-  std::int64_t max_array_size = 1001;  // highest task number + 1; 0: no arrays
-  std::int64_t max_job_count = 10000;  // jobs that Slurm knows at once, all users
+  std::int64_t max_array_size = 1001;  // highest task number + 1; 0 if arrays are disabled
+  std::int64_t max_job_count = 10000;  // maximum number of jobs in Slurm, of all users
   std::string version;
   bool operator==(const SlurmLimits&) const = default;
 };
-/// Throws Error where a limit is no number.
+/// Throws Error if a limit is not a number.
 SlurmLimits parse_config(std::string_view text);
 
-/// How a job ended, as `scontrol -o show job` or sacct says.
+/// How a job ended, as reported by `scontrol -o show job` or sacct.
 struct JobRecord {
   std::string state;
   int exit_code = 0;
@@ -76,14 +78,14 @@ std::optional<JobRecord> parse_show_job(std::string_view text);
 /// the job whose exit code is CODE:SIGNAL.
 std::optional<JobRecord> parse_sacct(std::string_view text, std::string_view job);
 
-/// What the end of a job means for its worker.
+/// Translates the end of a job into the end of its worker.
 WorkerEnd worker_end(const std::string& job, const JobRecord& record);
 
-/// "1:05", "2:00:05", "3-02:00:05": how long a job ran, as squeue writes it; std::nullopt for
-/// anything else ("INVALID").
+/// Parses squeue's run time of a job: "1:05", "2:00:05", "3-02:00:05". std::nullopt for anything
+/// else ("INVALID").
 std::optional<std::chrono::seconds> parse_run_time(std::string_view text);
 
-/// "2-12:00:00", "90:00", "45" (minutes): what sbatch takes as --time.
+/// True if sbatch accepts the text as --time: "2-12:00:00", "90:00", "45" (minutes).
 bool is_slurm_time(std::string_view text);
 
 }  // namespace petlab::orchestrator

@@ -13,10 +13,10 @@
 namespace petlab::orchestrator {
 namespace {
 
-// So many looks without a job, or without the line that its script ends with, before it is asked
-// for by itself: a look may be older than the job, and other hosts see a file late.
-constexpr int kLooks = 2;
-constexpr int kAsksAtOnce = 4;
+// A job is queried separately after this many polls without it, or without the last line of its
+// job.jsonl: a poll may be older than the job, and files reach other hosts with a delay.
+constexpr int kPollsBeforeQuery = 2;
+constexpr int kMostQueries = 4;
 
 decltype(WorkerEnd::how) how_of(int shell_code) {
   if (shell_code > 128 && shell_code <= 128 + 64) return Killed{shell_code - 128};
@@ -25,7 +25,8 @@ decltype(WorkerEnd::how) how_of(int shell_code) {
 
 }  // namespace
 
-void SlurmWatching::look_for(const std::string& submission, const std::vector<SlurmJob*>& jobs) {
+void SlurmWatching::find_submission(const std::string& submission,
+                                    const std::vector<SlurmJob*>& jobs) {
   Lost& lost = lost_[submission];
   lost.jobs.insert(lost.jobs.end(), jobs.begin(), jobs.end());
   lost.since = SlurmClock::now();
@@ -35,54 +36,54 @@ void SlurmWatching::forget(SlurmJob& job) {
   for (auto& [id, lost] : lost_) std::erase(lost.jobs, &job);
 }
 
-bool SlurmWatching::to_be_looked_at() const {
+bool SlurmWatching::has_jobs_to_poll() const {
   return !lost_.empty() ||
          std::any_of(jobs_.all().begin(), jobs_.all().end(),
                      [](const SlurmJob* job) { return job->at() == SlurmJob::At::job; });
 }
 
 void SlurmWatching::wake(SlurmClock::duration in) {
-  if (looking_ || waiting_to_look_ || !to_be_looked_at()) return;
-  waiting_to_look_ = true;
+  if (polling_ || poll_scheduled_ || !has_jobs_to_poll()) return;
+  poll_scheduled_ = true;
   timer_.expires_after(in);
   timer_.async_wait([this](const boost::system::error_code& error) {
-    waiting_to_look_ = false;
-    if (!error) look();
+    poll_scheduled_ = false;
+    if (!error) poll();
   });
 }
 
-void SlurmWatching::look() {
-  if (!to_be_looked_at()) return;
-  looking_ = true;
+void SlurmWatching::poll() {
+  if (!has_jobs_to_poll()) return;
+  polling_ = true;
   const SlurmClock::time_point began = SlurmClock::now();
   context_.commands.run(slurm_command({"squeue", "--noheader", "--array", "--states=all",
                                        fmt::format("--user={}", ::geteuid()), "-o", kSqueueFormat},
                                       kSlurmAnswerLimit),
                         [this, began](base::ChildAnswer answer) {
-                          looking_ = false;
+                          polling_ = false;
                           if (answer.exit_code == 0) {
-                            looked(answer, began);
+                            read_queue(answer, began);
                           } else {
-                            context_.silent(answer);
-                            believe_files();
+                            context_.note_no_answer(answer);
+                            finish_from_files();
                           }
-                          ending_.tell();
+                          ending_.send();
                           wake(context_.options.poll);
                         });
 }
 
-void SlurmWatching::looked(base::ChildAnswer& answer, SlurmClock::time_point began) {
+void SlurmWatching::read_queue(base::ChildAnswer& answer, SlurmClock::time_point began) {
   std::vector<JobRow> rows;
   try {
     rows = parse_squeue(answer.output);
   } catch (const Error& error) {
     answer.errors = error.what();
-    context_.silent(answer);
+    context_.note_no_answer(answer);
     return;
   }
-  context_.heard();
+  context_.note_answer();
   std::map<std::string_view, const JobRow*> by_number;
-  std::map<std::string_view, std::string_view> by_name;  // the number of the (array of) jobs
+  std::map<std::string_view, std::string_view> by_name;  // number of the job or its array
   for (const JobRow& row : rows) {
     const std::string_view number = row.job;
     by_number[number] = &row;
@@ -95,7 +96,7 @@ void SlurmWatching::looked(base::ChildAnswer& answer, SlurmClock::time_point beg
     const std::string_view number = job->launched.job;
     auto found = by_number.find(number);
     if (found == by_number.end()) {
-      // Tasks that were cancelled before they began share the line of their array.
+      // Tasks cancelled before they started share their array's line.
       found = by_number.find(number.substr(0, number.find('_')));
       if (found != by_number.end() && job_phase(found->second->state) != JobPhase::ended) {
         found = by_number.end();
@@ -107,7 +108,7 @@ void SlurmWatching::looked(base::ChildAnswer& answer, SlurmClock::time_point beg
       not_seen(*job);
     }
   }
-  end_unknown(rows, began);
+  cancel_duplicates(rows, began);
 }
 
 void SlurmWatching::find_lost(const std::map<std::string_view, std::string_view>& by_name,
@@ -115,7 +116,7 @@ void SlurmWatching::find_lost(const std::map<std::string_view, std::string_view>
   for (auto entry = lost_.begin(); entry != lost_.end();) {
     auto& [id, lost] = *entry;
     const auto found = by_name.find(id);
-    if (found == by_name.end() && (began <= lost.since || ++lost.looks < kLooks)) {
+    if (found == by_name.end() && (began <= lost.since || ++lost.polls < kPollsBeforeQuery)) {
       ++entry;
       continue;
     }
@@ -129,7 +130,7 @@ void SlurmWatching::find_lost(const std::map<std::string_view, std::string_view>
       } else if (!array.empty()) {
         jobs_.becomes_job(*job, handing_in_.number_in(array, *job));
       } else {
-        // Should its job come after all, only one of the two runs the attempt.
+        // If its job starts after all, only one of the two can run the attempt.
         job->become(SlurmJob::At::queued);
         handing_in_.enqueue(*job);
         if (job->is_to_end()) handing_in_.withdraw_queued(*job);
@@ -177,18 +178,18 @@ void SlurmWatching::seen_waiting(SlurmJob& job, const JobRow& row) {
 
 void SlurmWatching::not_seen(SlurmJob& job) {
   if (job.request_sent && !job.ran) {
-    // A task that is cancelled before it began leaves no line.
+    // A task that was cancelled before it started has no line.
     ended(job, {"CANCELLED", 0, 0}, false);
     return;
   }
   if (job.has_written()) job.watched.missing = 0;
-  if (++job.watched.missing >= kLooks) ask(job);
+  if (++job.watched.missing >= kPollsBeforeQuery) query(job);
 }
 
 void SlurmWatching::ended(SlurmJob& job, const JobRecord& record, bool whole) {
   const std::optional<JobLog> log = read_job_log(job.directory);
   if (log && !log->job.empty() && log->job != job.launched.job) {
-    // Its double had begun before: that one is the attempt's job.
+    // The job's duplicate had started first and runs the attempt.
     jobs_.becomes_job(job, log->job);
     job.may_have_run = true;
     return;
@@ -199,15 +200,15 @@ void SlurmWatching::ended(SlurmJob& job, const JobRecord& record, bool whole) {
   }
   const bool began = log && log->job == job.launched.job;
   if (std::holds_alternative<TakenAway>(end.how) && began && !log->exit_code) {
-    // A node that is lost to Slurm may still train, and write checkpoints over those before.
+    // On a node that Slurm has lost, the worker may still be training and replacing checkpoints.
     if (job.has_written()) job.watched.unsettled = 0;
-    if (++job.watched.unsettled <= kLooks) return;
+    if (++job.watched.unsettled <= kPollsBeforeQuery) return;
   }
   if (std::holds_alternative<Exited>(end.how)) {
     if (log && log->exit_code) {
       end.how = how_of(*log->exit_code);
     } else if (!whole) {
-      if (++job.watched.unsettled > kLooks) ask(job);
+      if (++job.watched.unsettled > kPollsBeforeQuery) query(job);
       return;
     }
   }
@@ -216,50 +217,51 @@ void SlurmWatching::ended(SlurmJob& job, const JobRecord& record, bool whole) {
 
 void SlurmWatching::run_for(SlurmJob& job, std::vector<std::string> words,
                             std::function<void(SlurmJob&, const base::ChildAnswer&)> done) {
-  job.watched.asked = true;
-  ++asks_;
+  job.watched.queried = true;
+  ++queries_;
   context_.commands.run(slurm_command(std::move(words), kSlurmAnswerLimit),
                         [this, key = SlurmJobs::key_of(job),
                          done = std::move(done)](const base::ChildAnswer& answer) {
-                          --asks_;
-                          SlurmJob* its = jobs_.find(key);
-                          if (its == nullptr) return;
-                          its->watched.asked = false;
-                          done(*its, answer);
+                          --queries_;
+                          SlurmJob* found = jobs_.find(key);
+                          if (found == nullptr) return;
+                          found->watched.queried = false;
+                          done(*found, answer);
                         });
 }
 
-void SlurmWatching::ask(SlurmJob& job) {
-  if (job.watched.asked || asks_ >= kAsksAtOnce) return;
+void SlurmWatching::query(SlurmJob& job) {
+  if (job.watched.queried || queries_ >= kMostQueries) return;
   run_for(job, {"scontrol", "-o", "show", "job", job.launched.job},
-          [this](SlurmJob& its, const base::ChildAnswer& answer) {
+          [this](SlurmJob& queried_job, const base::ChildAnswer& answer) {
             const std::optional<JobRecord> record =
                 answer.exit_code == 0 ? parse_show_job(answer.output) : std::nullopt;
             if (record && job_phase(record->state) == JobPhase::ended) {
-              ended(its, *record, true);
+              ended(queried_job, *record, true);
             } else if (record) {
-              its.watched.missing = its.watched.unsettled = 0;
+              queried_job.watched.missing = queried_job.watched.unsettled = 0;
             } else if (is_unknown_job(answer.output + answer.errors)) {
-              context_.has_sacct ? ask_accounting(its) : forgotten(its);
+              context_.has_sacct ? query_accounting(queried_job) : finish_unlisted(queried_job);
             }
           });
 }
 
-void SlurmWatching::ask_accounting(SlurmJob& job) {
+void SlurmWatching::query_accounting(SlurmJob& job) {
   run_for(job, {"sacct", "-n", "-P", "-X", "-j", job.launched.job, "-o", "JobID,State,ExitCode"},
-          [this](SlurmJob& its, const base::ChildAnswer& answer) {
+          [this](SlurmJob& queried_job, const base::ChildAnswer& answer) {
             const std::optional<JobRecord> record =
-                answer.exit_code == 0 ? parse_sacct(answer.output, its.launched.job) : std::nullopt;
+                answer.exit_code == 0 ? parse_sacct(answer.output, queried_job.launched.job)
+                                      : std::nullopt;
             if (record && job_phase(record->state) == JobPhase::ended) {
-              ended(its, *record, true);
+              ended(queried_job, *record, true);
             } else {
-              // Accounting is slow to hear of an end, and never does where it is off.
-              forgotten(its);
+              // Accounting records ends late, or never if it is disabled.
+              finish_unlisted(queried_job);
             }
           });
 }
 
-void SlurmWatching::forgotten(SlurmJob& job) {
+void SlurmWatching::finish_unlisted(SlurmJob& job) {
   const std::optional<JobLog> log = read_job_log(job.directory);
   if (log && log->job == job.launched.job && log->exit_code) {
     jobs_.finish(job, {how_of(*log->exit_code), ""});
@@ -269,7 +271,7 @@ void SlurmWatching::forgotten(SlurmJob& job) {
                        ""});
   } else if (const std::optional<JobLog> now = read_job_log(job.directory);
              now && !now->job.empty() && now->job != job.launched.job) {
-    jobs_.becomes_job(job, now->job);  // its double
+    jobs_.becomes_job(job, now->job);  // its duplicate
   } else {
     jobs_.finish(job, {TakenAway{fmt::format("Slurm no longer lists job {}, which recorded no end",
                                              job.launched.job)},
@@ -277,7 +279,7 @@ void SlurmWatching::forgotten(SlurmJob& job) {
   }
 }
 
-void SlurmWatching::believe_files() {
+void SlurmWatching::finish_from_files() {
   for (SlurmJob* job : std::vector<SlurmJob*>(jobs_.all().begin(), jobs_.all().end())) {
     if (!jobs_.contains(job) || job->at() != SlurmJob::At::job || !job->ran) continue;
     const std::optional<JobLog> log = read_job_log(job->directory);
@@ -287,7 +289,8 @@ void SlurmWatching::believe_files() {
   }
 }
 
-void SlurmWatching::end_unknown(const std::vector<JobRow>& rows, SlurmClock::time_point began) {
+void SlurmWatching::cancel_duplicates(const std::vector<JobRow>& rows,
+                                      SlurmClock::time_point began) {
   const std::string prefix = submission_id(context_.options.owner, 0);
   std::set<std::string_view> ours;
   for (const SlurmJob* job : jobs_.all()) ours.insert(job->launched.job);
@@ -312,7 +315,7 @@ void SlurmWatching::note_reason(const JobRow& row) {
         "Dependency", "Licenses", "QOSMaxJobsPerUserLimit", "Prolog"}) {
     if (row.reason == common) return;
   }
-  // "ReqNodeNotAvail, UnavailableNodes:n[1-3]": the nodes change, the reason does not.
+  // In "ReqNodeNotAvail, UnavailableNodes:n[1-3]" the nodes change but the reason stays the same.
   const std::string reason = row.reason.substr(0, row.reason.find(','));
   if (!reasons_.insert(reason).second) return;
   context_.note(fmt::format("Slurm job {} is pending: {}", row.job, row.reason));

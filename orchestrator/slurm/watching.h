@@ -15,8 +15,8 @@
 
 namespace petlab::orchestrator {
 
-/// What becomes of the jobs: one squeue for all of them, and for few a closer look (scontrol,
-/// sacct, their own files).
+/// Follows submitted jobs: polls all of them with one squeue, and queries a few separately
+/// (scontrol, sacct, their files).
 class SlurmWatching {
  public:
   SlurmWatching(SlurmContext& context, SlurmJobs& jobs, SlurmHandingIn& handing_in,
@@ -27,39 +27,40 @@ class SlurmWatching {
         ending_(ending),
         timer_(context.loop) {}
 
-  /// Looks so much later, unless a look is coming or nothing is to be seen.
+  /// Schedules a poll after `in`, unless one is scheduled or running, or there are no jobs to
+  /// watch.
   void wake(SlurmClock::duration in);
-  /// Looks for jobs of a submission of which nobody knows whether Slurm took it.
-  void look_for(const std::string& submission, const std::vector<SlurmJob*>& jobs);
+  /// Looks for the jobs of a submission that Slurm may or may not have accepted.
+  void find_submission(const std::string& submission, const std::vector<SlurmJob*>& jobs);
   void forget(SlurmJob& job);
 
  private:
   struct Lost {
     std::vector<SlurmJob*> jobs;
-    int looks = 0;
+    int polls = 0;
     SlurmClock::time_point since;
   };
-  bool to_be_looked_at() const;
-  void look();
-  void looked(base::ChildAnswer& answer, SlurmClock::time_point began);
+  bool has_jobs_to_poll() const;
+  void poll();
+  void read_queue(base::ChildAnswer& answer, SlurmClock::time_point began);
   void find_lost(const std::map<std::string_view, std::string_view>& by_name,
                  SlurmClock::time_point began);
   void seen(SlurmJob& job, const JobRow& row);
   void seen_waiting(SlurmJob& job, const JobRow& row);
   void not_seen(SlurmJob& job);
-  /// `whole`: the record has the exit code too.
+  /// `whole`: the record includes the exit code.
   void ended(SlurmJob& job, const JobRecord& record, bool whole);
-  /// What Slurm knows of one job; only of those that squeue does not tell enough of.
-  void ask(SlurmJob& job);
-  void ask_accounting(SlurmJob& job);
+  /// Queries a single job whose state squeue does not settle.
+  void query(SlurmJob& job);
+  void query_accounting(SlurmJob& job);
   void run_for(SlurmJob& job, std::vector<std::string> words,
                std::function<void(SlurmJob&, const base::ChildAnswer&)> done);
-  /// slurmctld knows no such job any more, so it is over; the files say how.
-  void forgotten(SlurmJob& job);
-  /// While Slurm is silent a script's last line is proof enough.
-  void believe_files();
-  /// Jobs of this orchestrator that nothing stands for: doubles of a lost answer.
-  void end_unknown(const std::vector<JobRow>& rows, SlurmClock::time_point began);
+  /// Finishes a job that slurmctld no longer lists. The attempt's files show how it ended.
+  void finish_unlisted(SlurmJob& job);
+  /// While Slurm does not answer, the last line of job.jsonl is sufficient proof of an end.
+  void finish_from_files();
+  /// Cancels jobs of this orchestrator that no worker uses: duplicates after a lost answer.
+  void cancel_duplicates(const std::vector<JobRow>& rows, SlurmClock::time_point began);
   void note_reason(const JobRow& row);
 
   SlurmContext& context_;
@@ -68,10 +69,10 @@ class SlurmWatching {
   SlurmEnding& ending_;
   boost::asio::steady_timer timer_;
   std::map<std::string, Lost> lost_;  // by submission
-  std::set<std::string> reasons_;     // that were told
-  bool looking_ = false;
-  bool waiting_to_look_ = false;
-  int asks_ = 0;
+  std::set<std::string> reasons_;     // already noted
+  bool polling_ = false;
+  bool poll_scheduled_ = false;
+  int queries_ = 0;
 };
 
 }  // namespace petlab::orchestrator

@@ -82,7 +82,8 @@ TEST_CASE("a result that is to be made again counts until the next is there", "[
   CHECK(f.state() == TrialState::done);
   CHECK(f.counted() == Lines{"2|201.0"});
   CHECK(f.claim().number == 0);
-  CHECK(care_of(f.store.read(), "t1").renewals == std::vector<Renewal>{{1, false, "", 10}});
+  CHECK(result_decisions(f.store.read(), "t1").renewals ==
+        std::vector<Renewal>{{1, false, "", 10}});
 }
 
 TEST_CASE("a result that is discarded counts no more, and nothing takes its place but a new one",
@@ -142,7 +143,7 @@ TEST_CASE("a hidden trial is in no view and in no sweep that is read, and comes 
   const auto count = [&](const auto&, const auto&, const auto&) { ++members; };
   f.store.read().each_member("s", count);
   CHECK(members == 0);
-  CHECK(care_of(f.store.read(), "t1").hidden == Hiding{"far off", 10});
+  CHECK(result_decisions(f.store.read(), "t1").hidden == Hiding{"far off", 10});
   CHECK(f.store.read().outline("s").hidden == 1);
   CHECK(f.state() == TrialState::done);
   f.write([](Batch& b) { set_hidden(b, "t1", std::nullopt); });
