@@ -16,7 +16,7 @@
 namespace petlab::reports {
 namespace {
 
-// A combination of the values of the fields under `each`.
+// Values of the fields in `each`.
 using Values = std::vector<results::Value>;
 
 bool needs_scores(const std::vector<std::string>& each) {
@@ -30,12 +30,13 @@ results::Value score_field(const Score& score, const std::string& field) {
   return score.series->name;
 }
 
-// What `each` finds in the scores of one trial, by task, then split, name and step.
+// The combinations that `each` produces from one trial's scores, by task, then split, name and
+// step.
 std::vector<Values> combinations_of_scores(const std::vector<std::string>& each, const Trial& trial,
                                            const std::vector<const Score*>& scores) {
   std::map<std::string_view, std::size_t> places;
   for (const std::string& task : trial.tasks) places.emplace(task, places.size());
-  // Each score with its task's place among the trial's tasks; other tasks come last.
+  // Each score with the index of its task in the trial; other tasks come last.
   std::vector<std::pair<std::size_t, const Score*>> sorted;
   for (const Score* score : scores) {
     const auto place = places.find(score->series->task);
@@ -73,7 +74,7 @@ std::vector<Values> combinations_of_trial(const std::vector<std::string>& each, 
       }
       for (const auto* tasks : {&trial.tasks, &trial.other_tasks}) {
         for (const std::string& task : *tasks) {
-          // Of a trial's tasks, only those that the line itself selects.
+          // Only those tasks of a trial that the line selects.
           if (!selects_task(where, task)) continue;
           longer.push_back(values);
           longer.back().emplace_back(task);
@@ -95,7 +96,7 @@ Selection scores_only(const Selection& selection) {
   return kept;
 }
 
-// A trial that has nothing but the values under `each`, to fill names with.
+// A trial with only the values of `each`, for filling in names.
 Trial named_by(const std::vector<std::string>& each, const Values& values) {
   Trial trial;
   for (std::size_t i = 0; i < each.size(); ++i) trial.fields[each[i]] = values[i];
@@ -136,7 +137,7 @@ void expand_each(const Line& line, const Dataset& data, const std::vector<std::s
       expanded.push_back(std::move(made));
     }
   }
-  // Which trials: also those that have no scores yet but whose own fields fit.
+  // The trials of each line, including those that have no scores yet but match by their fields.
   std::vector<std::string> own_fields;
   std::vector<std::size_t> own_places;
   for (std::size_t i = 0; i < line.each.size(); ++i) {
@@ -201,7 +202,7 @@ std::vector<AxisLine> expand(std::span<const Line> lines, const Dataset& data,
 std::vector<AxisLine> separated(std::vector<AxisLine> rows, const std::vector<AxisLine>& columns,
                                 const Dataset& data) {
   std::vector<AxisLine> all;
-  // Neighbouring rows often are of the same trials.
+  // Neighbouring rows often have the same trials, so the last result is kept.
   TrialList compared;
   std::set<std::string> different;
   for (AxisLine& row : rows) {
@@ -220,7 +221,7 @@ std::vector<AxisLine> separated(std::vector<AxisLine> rows, const std::vector<Ax
       continue;
     }
     std::map<Values, std::size_t> known;
-    std::vector<std::pair<std::size_t, std::vector<std::size_t>>> parts;  // place and trials
+    std::vector<std::pair<std::size_t, std::vector<std::size_t>>> parts;  // index and trials
     for (const std::size_t index : *row.trials) {
       Values values;
       std::string description;
@@ -251,7 +252,7 @@ std::vector<std::string> differing_fields(const Dataset& data,
   std::map<std::vector<std::string>, std::size_t> first_of_tasks;
   for (const std::size_t index : trials)
     first_of_tasks.try_emplace(data.trials[index].tasks, index);
-  // The fields of those alone are compared that are not known to be equal.
+  // Compare fields only for trials that are not known to be equal.
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
   for (const std::size_t index : trials) {
     const std::size_t first = first_of_tasks.at(data.trials[index].tasks);
@@ -282,7 +283,7 @@ std::vector<std::size_t> common(const std::vector<std::size_t>& a,
   std::vector<std::size_t> both;
   const auto& few = a.size() < b.size() ? a : b;
   const auto& many = a.size() < b.size() ? b : a;
-  // A thousand rows of some trials each do not go through a column of all trials a thousand times.
+  // Binary search, so that thousands of short rows do not each scan a column of all trials.
   if (few.size() * 16 < many.size()) {
     std::copy_if(few.begin(), few.end(), std::back_inserter(both), [&](std::size_t index) {
       return std::binary_search(many.begin(), many.end(), index);

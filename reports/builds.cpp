@@ -20,7 +20,7 @@ std::string text_of(const Value& value) {
   return text == nullptr ? std::string() : *text;
 }
 
-// Workers of others may have put anything there.
+// Returns an empty string for anything but a string: third-party workers may report any JSON.
 std::string said(const nlohmann::json& object, const char* key) {
   if (!object.is_object()) return {};
   const auto found = object.find(key);
@@ -50,7 +50,7 @@ std::string build_line(const std::string& worker, const std::string& petlab_said
   for (const char* key : {"processor", "gpu", "gpu_driver"}) {
     std::string value = said(theirs, key);
     if (value.empty()) value = said(ours, key);
-    // A trial on a core has no use for a GPU's driver.
+    // The GPU driver is irrelevant for a trial on a CPU.
     const bool driver = std::string_view(key) == "gpu_driver";
     if (driver && (value.empty() || (said(theirs, "gpu").empty() && said(ours, "gpu").empty()))) {
       continue;

@@ -17,8 +17,8 @@
 namespace petlab::reports {
 namespace {
 
-// The settings of a cell once everything is inherited: from the row, else the column, else the
-// table. What is shown (value, text, average_over) is one setting.
+// The settings of a cell after inheritance from the row, else the column, else the table. The
+// content (value, text, average_over) is inherited as one setting.
 struct Settings {
   const CellSpec* shown = nullptr;
   std::optional<double> scale;
@@ -43,7 +43,7 @@ auto series_of(const Score& score) {
   return std::tie(score.series->split, score.series->task, score.series->name);
 }
 
-// Texts in the order in which they came, each once.
+// Distinct texts in order of first occurrence.
 class DifferentTexts {
  public:
   void add(std::string text) {
@@ -60,7 +60,7 @@ void add_once(std::vector<std::string>& all, std::string one) {
   if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(std::move(one));
 }
 
-// What a message lists: all, or the first and how many more there are.
+// Shortens a list for a message to the first entries and the number of others.
 std::vector<std::string> some_of(std::vector<std::string> all) {
   if (all.size() <= 4) return all;
   const std::size_t more = all.size() - 3;
@@ -69,7 +69,7 @@ std::vector<std::string> some_of(std::vector<std::string> all) {
   return all;
 }
 
-// The trials without those that another sweep or variant names again.
+// Drops repeated trials, which several sweeps or variants share.
 std::vector<std::size_t> each_once(const Dataset& data, const std::vector<std::size_t>& trials) {
   std::set<std::string> seen;
   std::vector<std::size_t> once;
@@ -100,7 +100,7 @@ CellMaker::CellMaker(const Definition& definition, const Dataset& data)
     std::vector<const Score*>& counting = counting_[trial];
     for (const Score* score : scores) {
       if (!score->counts) continue;
-      // Without steps of its own (the loss while it trains), the last one.
+      // For a series without distinct steps (the training loss), the last score counts.
       if (!counting.empty() && series_of(*counting.back()) == series_of(*score)) {
         counting.back() = score;
       } else {
@@ -147,8 +147,8 @@ const CellMaker::Common::Parts& CellMaker::parts_of(Common& common,
   return made;
 }
 
-// Those of the trials in which a score may be found: of a thousand trials that report at steps of
-// their own, one or two are at a step.
+// The trials with scores at the selected step. If a thousand trials report at different steps, only
+// one or two have any at a given step.
 CellMaker::Trials CellMaker::with_scores(const Trials& trials, const Selections& selections) {
   const Condition* condition = step_condition(selections);
   if (condition == nullptr || condition->op != Condition::Op::equal) return trials;
@@ -193,7 +193,7 @@ Cell CellMaker::cell(const AxisLine& row, const AxisLine& column, const CellSpec
   } else if (settings.shown != nullptr && settings.shown->text) {
     made.measured = text_of(trials, *settings.shown->text);
   } else {
-    // Without a scale, metrics are shown as tables print them: percentages.
+    // Without a scale, metrics are printed as in tables: as percentages.
     as_printed_ = !settings.scale;
     if (!made.digits) made.digits = as_printed_ ? 2 : 4;
     series_.clear();
@@ -282,7 +282,7 @@ void CellMaker::fill_metric(Cell& cell, const Trials& trials, const Selections& 
   describe_trials(cell.trials, used);
 }
 
-// Of metrics whose direction is not known, or not the same, none is better.
+// Returns none for metrics of unknown or different directions.
 Better CellMaker::better_value() const {
   std::set<Better> all;
   for (const auto& [task, name, split] : series_) {
@@ -292,8 +292,8 @@ Better CellMaker::better_value() const {
   return all.size() == 1 ? *all.begin() : Better::none;
 }
 
-// The samples of a cell are its seeds: their mean and deviation say nothing where they are of
-// different things.
+// Reports cells that pool different kinds of values: the samples of a cell must be its seeds, or
+// their mean and deviation are meaningless.
 void CellMaker::refuse_pooling(int line) {
   std::set<std::string> tasks;
   std::set<std::string> names;
@@ -318,7 +318,7 @@ void CellMaker::refuse_pooling(int line) {
                       fmt::join(several, " and ")));
 }
 
-// One cell's message is enough: the others of the line say the same.
+// Adds one message per line of the definition; other cells of the line have the same problem.
 void CellMaker::problem(int line, const std::string& what) {
   const std::string place = fmt::format("{}:{}: ", definition_.file, line);
   if (std::none_of(problems_.begin(), problems_.end(),
@@ -330,7 +330,7 @@ void CellMaker::problem(int line, const std::string& what) {
 void CellMaker::fill_average(Cell& cell, Common& common, const Selections& selections,
                              const std::vector<Selection>& parts, int line) {
   const Common::Parts& trials = parts_of(common, parts);
-  std::map<std::int64_t, std::vector<Sample>> by_seed;  // a sample a part
+  std::map<std::int64_t, std::vector<Sample>> by_seed;  // one sample per part
   Trials used;
   for (std::size_t at = 0; at < parts.size(); ++at) {
     Selections with_part = selections;

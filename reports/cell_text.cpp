@@ -49,7 +49,7 @@ std::string spread_text(const Cell& cell) {
   return {};
 }
 
-// How the test behind `*` was made, and on how many seeds.
+// Describes the test for `*` and its number of seeds.
 std::string comparison_text(const Table& table) {
   std::set<std::int64_t> counts;
   for (const std::vector<Cell>& row : table.cells) {
@@ -67,7 +67,7 @@ std::string comparison_text(const Table& table) {
       printable(table.against), fmt::join(counts, ", "), kSignificance);
 }
 
-// a, b, … z, aa, …
+// Letters for a number: a, b, … z, aa, …
 std::string letters(std::size_t number) {
   std::string made;
   for (++number; number > 0; number = (number - 1) / 26) {
@@ -76,7 +76,7 @@ std::string letters(std::size_t number) {
   return made;
 }
 
-// Unicode's modifier letters, which lack a small q.
+// Uses Unicode's modifier letters, which lack a small q.
 std::string raised(const std::string& letters) {
   static constexpr const char* kRaised[] = {"ᵃ", "ᵇ", "ᶜ", "ᵈ", "ᵉ", "ᶠ", "ᵍ", "ʰ", "ⁱ",
                                             "ʲ", "ᵏ", "ˡ", "ᵐ", "ⁿ", "ᵒ", "ᵖ", "q", "ʳ",
@@ -86,8 +86,7 @@ std::string raised(const std::string& letters) {
   return made;
 }
 
-// Whether a number is what a text such as "204k" or "0.5k" rounds; nothing where it is no such
-// text.
+// True if a text such as "204k" or "0.5k" is the rounded number; absent for other texts.
 std::optional<bool> rounds_to(double number, const std::string& text) {
   const std::size_t point = text.find('.');
   const std::size_t digits = text.find_first_not_of("0123456789");
@@ -134,7 +133,7 @@ CellText cell_text(const Cell& cell) {
 
 std::string published_text(const Cell& cell) {
   if (cell.published.number) {
-    // Beside a text there are no decimals that both would have.
+    // A measured text has no decimals to match.
     return cell.measured.kind == Cell::Kind::text
                ? exact_text(*cell.published.number)
                : number_text(*cell.published.number, cell.digits);

@@ -24,7 +24,7 @@ std::string field(const std::string& name, const std::string& option) {
   }
 }
 
-// Finds what a request names in the data.
+// Resolves the names in a request against the data.
 class CurveMaker {
  public:
   CurveMaker(const CurveRequest& request, const Dataset& data) : request_(request), data_(data) {
@@ -74,7 +74,7 @@ class CurveMaker {
  private:
   std::string field_of_y(const std::string& x) const {
     const std::vector<std::string_view> metrics(metrics_.begin(), metrics_.end());
-    // Learning curves are of metrics, and a misspelt metric is near to no field.
+    // Learning curves need metrics, and a misspelt metric resembles no field.
     if (x == kStep || !base::nearest_word(request_.y, metrics).empty()) {
       throw std::invalid_argument("--y: " + base::unknown_word("metric", request_.y, metrics));
     }
@@ -108,7 +108,7 @@ class CurveMaker {
     return tasks;
   }
 
-  // Where a task's trials are done and have no such value, none of them was to have it.
+  // Excludes tasks whose trials have finished without such a value: they will never have one.
   void leave_out_tasks_without(const std::set<std::string>& tasks, const Selection& where,
                                Selection& values) const {
     std::set<std::string> all;
@@ -142,7 +142,7 @@ class CurveMaker {
 
   const CurveRequest& request_;
   const Dataset& data_;
-  std::set<std::string> metrics_;  // that petlab or the database knows
+  std::set<std::string> metrics_;  // known to petlab or to the database
 };
 
 }  // namespace

@@ -20,7 +20,7 @@ bool is_file_name(const std::string& name) {
          !name.starts_with('.');
 }
 
-// Names that files are called after.
+// Reads a name that output files are named after.
 std::string file_name(DefinitionReader& reader, const base::YamlNode& node,
                       const std::string& what) {
   const std::string name = reader.text(node, what);
@@ -80,7 +80,7 @@ std::vector<Line> read_axis(DefinitionReader& reader, const base::YamlNode& node
   return all;
 }
 
-// That `key` is one of `lines`. Lines that `each` makes have their keys from the data.
+// Checks that `key` is one of `lines`. Keys of lines with `each` come from the data.
 void check_key(DefinitionReader& reader, const std::vector<Line>& lines, const std::string& key,
                const std::string& what, const std::string& axis, int at) {
   if (key.empty()) return;
@@ -318,7 +318,7 @@ Definition read_definition(DefinitionReader& reader, const base::YamlNode& node,
                            const std::string& file) {
   Definition read;
   read.file = file;
-  std::vector<std::string> parts;  // table, figure, sections: those that there are
+  std::vector<std::string> parts;  // those present of table, figure, sections
   reader.map(node, "the report",
              {"report", "about", "sweep", "where", "backbone_parameters", "notes", "table",
               "figure", "sections"},

@@ -10,7 +10,7 @@
 namespace petlab::reports {
 namespace {
 
-// What storage formulas need of a trial's module; std::nullopt where it has none of them.
+// The properties of a trial's module for storage formulas; std::nullopt if none applies.
 std::optional<metrics::ModuleStorage> storage_of(const Trial& trial) {
   const auto* backbone = metrics::find_published_backbone(to_text(field_of(trial, "backbone")));
   if (backbone == nullptr) return std::nullopt;
@@ -29,7 +29,7 @@ std::optional<metrics::ModuleStorage> storage_of(const Trial& trial) {
   if (size == nullptr) return std::nullopt;
   const bool is_hypernetwork = made.family == ModuleFamily::hypernetwork;
   const auto mask = is_hypernetwork
-                        ? metrics::MaskKind::none  // has no such field
+                        ? metrics::MaskKind::none  // has no mask field
                         : metrics::mask_kind_from(to_text(field_of(trial, "module_mask")));
   const auto number = number_in(field_of(trial, size));
   if (!mask || !number) return std::nullopt;
@@ -50,10 +50,10 @@ std::optional<metrics::ModuleStorage> storage_of(const Trial& trial) {
   return made;
 }
 
-// Of trials that have no module: all of the backbone, or nothing of it.
+// The percentage for trials without a module: all of the backbone, or none.
 std::optional<double> percent_without_module(const Trial& trial) {
   const std::string kind = to_text(field_of(trial, "module_kind"));
-  // The backbone once, for all tasks.
+  // The backbone is stored once for all tasks.
   if (kind == "full_finetuning") return 100 / static_cast<double>(trial.tasks.size());
   if (kind == "head_only") return 0;  // heads are not counted
   return std::nullopt;
@@ -80,7 +80,7 @@ std::optional<double> ft_params_percent(const Trial& trial) {
     return metrics::parameters_percent(metrics::trained_parameters(*module), backbone->parameters,
                                        module->tasks);
   } catch (const std::invalid_argument&) {
-    return std::nullopt;  // a shape without a formula
+    return std::nullopt;  // there is no formula for this shape
   }
 }
 

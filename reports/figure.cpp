@@ -22,7 +22,7 @@ bool is_storage(const std::string& field) {
   return is_derived(field) || field == "bls_bits" || field == "stored_bits";
 }
 
-// What an axis shows, where the definition names it not.
+// The default name of an axis, after its content.
 std::string usual_name(const FigureAxis& axis) {
   if (!axis.name.empty()) return axis.name;
   if (axis.cells.value) return *axis.cells.value == "bls_percent" ? "%BLS" : *axis.cells.value;
@@ -40,7 +40,7 @@ void note_once(std::vector<std::string>& notes, std::string note) {
   if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(std::move(note));
 }
 
-// Makes the points of one figure.
+// Computes the points of one figure.
 class FigureMaker {
  public:
   FigureMaker(const FigureSpec& spec, const Ingredients& from, CellMaker& maker)
@@ -72,7 +72,7 @@ class FigureMaker {
       for (const AxisLine& line : expanded(series.line)) {
         made_.series.push_back({line.key, line.name, points_of(line), {}});
       }
-      // Without a trial, the published points are a curve all the same.
+      // Published points are shown even if there are no trials.
       if (made_.series.size() == before && !series.published.empty()) {
         made_.series.push_back({series.line.key, series.line.name, {}, {}});
       }
@@ -100,7 +100,7 @@ class FigureMaker {
     return *value * spec_.x.cells.scale.value_or(1);
   }
 
-  // The series' trials by x, or, where each has an x of its own, by configuration.
+  // The series' trials grouped by x, or by configuration if x is measured per trial.
   std::map<double, std::vector<std::size_t>> trials_by_x(const AxisLine& line) {
     std::map<double, std::vector<std::size_t>> by_x;
     const std::vector<std::size_t> all = common(*line.trials, *y_.trials);
@@ -137,7 +137,7 @@ class FigureMaker {
           ++n;
         }
       }
-      if (n == 0) continue;  // nothing was measured yet
+      if (n == 0) continue;  // no measurements yet
       std::vector<std::size_t>& there = by_x[sum / static_cast<double>(n)];
       there.insert(there.end(), trials.begin(), trials.end());
       std::sort(there.begin(), there.end());
@@ -249,7 +249,7 @@ class FigureMaker {
   const std::string field_;
   Line y_line_;
   AxisLine y_;
-  std::vector<std::set<std::int64_t>> steps_by_trial_;  // made when x is the step
+  std::vector<std::set<std::int64_t>> steps_by_trial_;  // only filled if x is the step
   Figure made_;
 };
 

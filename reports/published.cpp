@@ -25,7 +25,7 @@ PublishedTable table_from(const std::string& name, const Json& json) {
     }
     for (std::size_t i = 0; i < values.size(); ++i) {
       const Json& value = values[i];
-      if (value.is_null()) continue;  // nothing printed there
+      if (value.is_null()) continue;  // empty in the paper
       PublishedValue made;
       if (value.is_string()) {
         made.value = value.get<std::string>();

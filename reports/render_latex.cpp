@@ -23,7 +23,7 @@ std::string cell_latex(const Cell& cell) {
   return value;
 }
 
-// Words below each other, so that a column is as wide as its numbers, but short ones share a line.
+// Stacks words so that a column is as wide as its numbers; short words share a line.
 std::string head_lines(const std::string& name) {
   constexpr std::size_t kShort = 11;
   std::string made;
@@ -62,15 +62,15 @@ class TableWriter {
   }
 
  private:
-  // What a column of the table has, besides its own.
+  // The additional sub-columns of a column.
   struct Parts {
     bool published = false;
     bool difference = false;
     std::size_t count() const { return 1 + (published ? 1 : 0) + (difference ? 1 : 0); }
   };
 
-  // Published values stand below the measured ones, as in other formats; where that makes a narrow
-  // table of more lines than a page has, beside them.
+  // Published values go below the measured ones, as in other formats. If that makes a narrow table
+  // longer than a page, they go next to them.
   void choose_place() {
     constexpr std::size_t kMostLines = 32;
     constexpr std::size_t kMostColumns = 9;
@@ -185,7 +185,7 @@ class TableWriter {
 
   const Table& table_;
   bool beside_ = false;
-  std::vector<Parts> parts_;  // by column; where it is not beside, each its own alone
+  std::vector<Parts> parts_;  // by column; values in columns of their own only if beside_
   Errata errata_;
 };
 
@@ -193,7 +193,7 @@ constexpr const char* kPens[] = {"petlabA", "petlabB", "petlabC", "petlabD",
                                  "petlabE", "petlabF", "petlabG"};
 constexpr const char* kMarks[] = {"*", "square*", "triangle*", "diamond*", "pentagon*"};
 
-// Some x at which there is a point: a line across needs a place on the axis.
+// The x of any point: a horizontal line needs a valid position on the axis.
 double first_x(const Figure& figure) {
   for (const FigureSeries& series : figure.series) {
     if (!series.points.empty()) return series.points.front().x;
@@ -252,7 +252,7 @@ std::string figure_latex(const Figure& figure, const std::vector<std::string>& n
   for (const HorizontalLine& line : figure.horizontal) {
     const std::string pen = kPens[at++ % std::size(kPens)];
     const auto rule = [&](double y, const char* style, const std::string& more) {
-      // Along the axis as the points left it.
+      // Spans the axis without changing the limits that the points determined.
       made += fmt::format(
           "\\addlegendimage{{{0}{1},no marks}}\\addlegendentry{{{2}{3}}}\n"
           "\\addplot[forget plot,draw=none] coordinates {{({5},{4})}};\n"
@@ -272,7 +272,7 @@ std::string figure_latex(const Figure& figure, const std::vector<std::string>& n
   return made + "\\end{figure}\n";
 }
 
-// Whether a table would be made too small to read on a page upright.
+// True if the table would be unreadably small on an upright page.
 bool is_wide(const Report& report) {
   return std::any_of(report.sections.begin(), report.sections.end(), [](const Section& section) {
     const auto* table = std::get_if<Table>(&section);
@@ -312,7 +312,7 @@ std::string to_latex(const Report& report) {
   for (const Section& section : report.sections) {
     const bool only = report.sections.size() == 1;
     std::vector<std::string> notes;
-    // LaTeX keeps the order of tables and that of figures, and mixes the two.
+    // LaTeX orders tables and figures separately, so a page break keeps the sections in order.
     if (before != nullptr && before->index() != section.index()) text += "\\clearpage\n";
     before = &section;
     if (const auto* figure = std::get_if<Figure>(&section)) {
@@ -329,7 +329,7 @@ std::string to_latex(const Report& report) {
     if (only) notes.insert(notes.end(), report.notes.begin(), report.notes.end());
     text += TableWriter(table).text(notes);
   }
-  // Notes of several sections belong to none of them.
+  // Notes of several sections belong to no single one.
   if (report.sections.size() > 1 && !report.notes.empty()) {
     text += "\\clearpage\n\\begin{tablenotes}\n";
     for (const std::string& note : report.notes) text += escaped_latex(note) + "\\par\n";

@@ -8,7 +8,7 @@
 namespace petlab::reports {
 namespace {
 
-// One `{…}` of a text, taken apart.
+// A parsed `{…}` of a text.
 struct Placeholder {
   std::string field;
   std::optional<double> factor;
@@ -34,7 +34,7 @@ Placeholder placeholder_from(std::string inside) {
   return made;
 }
 
-// Calls plain(text) and placeholder(inside) for the parts of `text`, in their order.
+// Calls plain(text) and placeholder(inside) for the parts of `text`, in order.
 template <typename Plain, typename Inside>
 void take_apart(const std::string& text, Plain plain, Inside placeholder) {
   std::size_t at = 0;
@@ -49,7 +49,7 @@ void take_apart(const std::string& text, Plain plain, Inside placeholder) {
   plain(text.substr(std::min(at, text.size())));
 }
 
-// One of the tags must be one of the condition's, or none may be.
+// True if one of the tags matches the condition; for a negated condition, if none does.
 bool has_tag(Condition condition, const std::vector<std::string>& tags) {
   const bool wanted = condition.op == Condition::Op::equal;
   condition.op = Condition::Op::equal;
@@ -70,7 +70,7 @@ bool is_score_field(const std::string& field) {
 std::string to_text(const results::Value& value) {
   const auto* real = std::get_if<double>(&value);
   if (real == nullptr) return results::exact_text(value, "—");
-  // 14 digits show 0.07 * 100 as 7 and no decimal that a user wrote otherwise.
+  // With 14 digits 0.07 * 100 prints as 7, and decimals print as users write them.
   return fmt::format("{:.14g}", *real == 0 ? 0.0 : *real);
 }
 

@@ -5,7 +5,7 @@
 namespace petlab::reports {
 namespace {
 
-// A cell without its measured part.
+// A copy of the cell without its measured part.
 Cell nothing_measured(const Cell& cell) {
   Cell made;
   made.digits = cell.digits;
@@ -63,7 +63,7 @@ void show_in(Table& table, Show show) {
 }
 
 void show_in(Figure& figure, Show show) {
-  if (show == Show::difference) return;  // points have no other to be subtracted from
+  if (show == Show::difference) return;  // a point has no published counterpart to subtract
   for (FigureSeries& series : figure.series) {
     if (show == Show::measured) series.published.clear();
     if (show == Show::published) series.points.clear();

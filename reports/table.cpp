@@ -11,7 +11,7 @@
 namespace petlab::reports {
 namespace {
 
-// The cells of each column, or of each row.
+// The cells of each column, or of each row if best_of_row.
 std::vector<std::vector<Cell*>> cells_by_line(Table& table) {
   const bool of_row = table.best_of_row;
   std::vector<std::vector<Cell*>> lines(of_row ? table.rows.size() : table.columns.size());
@@ -28,7 +28,7 @@ void mark_best(const std::vector<Cell*>& cells) {
   for (Cell* cell : cells) {
     cell->standing.best = false;
     cell->standing.second = false;
-    // A mean over fewer seeds is not yet better than one over all.
+    // Means over only some of the seeds do not compete with complete ones.
     const Measured& measured = cell->measured;
     if (measured.is_number() && cell->better != Better::none && !measured.partial()) {
       candidates.push_back(cell);
@@ -45,12 +45,12 @@ void mark_best(const std::vector<Cell*>& cells) {
     cell->standing.best = goodness(cell) == best;
     if (!cell->standing.best) second = std::max(second.value_or(goodness(cell)), goodness(cell));
   }
-  // Of two, the second would be the last.
+  // Of only two, the second best would be the last.
   if (candidates.size() < 3) return;
   for (Cell* cell : candidates) cell->standing.second = second && goodness(cell) == *second;
 }
 
-// By seed; nothing where a seed has several values, and for what is no score.
+// Values by seed; empty if a seed has several, and for values that are not scores.
 std::optional<metrics::ScoresByPair> by_seed(const Measured& measured) {
   metrics::ScoresByPair values;
   if (!measured.spread) return std::nullopt;
@@ -101,8 +101,8 @@ InPaper in_paper(const PublishedValue& value) {
   return made;
 }
 
-// A column's means over that of the named row, published ones over its published one. Spreads are
-// left out: those of a quotient of two means are not known from theirs.
+// Divides a column's means by the mean of row `to`, and published values by that row's published
+// value. Spreads are dropped: those of a quotient of means cannot be derived from them.
 void make_relative(Table& table, std::size_t column, const std::string& to) {
   const auto row = std::find_if(table.rows.begin(), table.rows.end(),
                                 [&](const Head& head) { return head.key == to; });

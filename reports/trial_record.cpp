@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Calls `take` with every cell of the report.
+// Calls `take` for every cell of the report.
 template <typename Take>
 void each_cell(const Report& report, Take take) {
   for (const Section& section : report.sections) {
@@ -94,7 +94,8 @@ TrialRecord record_of(const Trial& trial, const std::set<std::string>& configura
   return made;
 }
 
-// What attempts usually say, told once: of ten thousand it is a megabyte.
+// Typical properties of attempts, stored only once; this saves a megabyte for ten thousand
+// attempts.
 Json usual_json(const AttemptRecord& attempt) {
   return {{"number", attempt.number},
           {"outcome", attempt.outcome},
@@ -115,7 +116,7 @@ Json attempt_json(const AttemptRecord& attempt, const Json& usual) {
   return json;
 }
 
-// Steps and values in turn; six digits are more than a screen shows.
+// Alternates steps and values. Six digits exceed the resolution of a screen.
 Json curve_json(const LearningCurve& curve) {
   Json points = Json::array();
   for (const auto& [step, value] : curve.points) {
@@ -139,12 +140,12 @@ LearningCurve thinned_curve(LearningCurve curve) {
   return curve;
 }
 
-// Those of the first trials for whose metrics there is room, as a JSON array.
+// Curves of the first trials whose metric rows fit, as a JSON array of the trials' ids.
 std::string trials_with_room(const std::vector<TrialRecord>& records,
                              const std::filesystem::path& database, std::int64_t room) {
   Json all = Json::array();
   for (const TrialRecord& record : records) all.push_back(record.id);
-  // An attempt has no more metrics that count than events that do, or lines that were read.
+  // Upper bound: an attempt has no more counting metrics than counting events or read lines.
   const results::QueryResult counts = results::query(
       database,
       "SELECT t.trial_id, sum(min(a.counts_to, a.events_lines)) FROM trials t JOIN attempts a ON "
@@ -171,7 +172,7 @@ std::string trials_with_room(const std::vector<TrialRecord>& records,
 std::vector<TrialRecord> trial_records(const Report& report, const Dataset& data) {
   std::unordered_map<std::string, std::vector<std::size_t>> places;
   for (std::size_t i = 0; i < data.trials.size(); ++i) places[data.trials[i].id].push_back(i);
-  std::unordered_set<const void*> lists;  // many cells share one
+  std::unordered_set<const void*> lists;  // shared by many cells
   std::unordered_set<std::string> seen;
   std::vector<TrialRecord> records;
   each_cell(report, [&](const Cell& cell) {
@@ -194,7 +195,7 @@ void add_logs(std::vector<TrialRecord>& records, const LogEnd& log_end, const Pa
   for (TrialRecord& record : records) {
     if (record.attempts.empty()) continue;
     AttemptRecord& last = record.attempts.back();
-    // Nobody looks for a fault where there was none, and ten thousand files are not opened for it.
+    // Logs of finished attempts are rarely read, so do not open thousands of files.
     if (last.outcome == to_string(results::Outcome::finished)) continue;
     std::vector<std::string> lines = last_of(printable_lines(log_end(record.id, last.number)));
     std::size_t size = 0;
@@ -244,7 +245,7 @@ std::string trials_json(const std::vector<TrialRecord>& records) {
     return !record.attempts.empty();
   });
   const Json usual = tried == records.end() ? Json::object() : usual_json(tried->attempts.front());
-  // Told once: many trials differ in the seed alone.
+  // Stored once, because many trials differ only in the seed.
   Json configurations = Json::array();
   std::unordered_map<std::string, std::size_t> places;
   const auto configuration_of = [&](const TrialRecord& record) {
@@ -275,7 +276,7 @@ std::string trials_json(const std::vector<TrialRecord>& records) {
       json["attempts"].push_back(attempt_json(attempt, usual));
     }
     for (const LearningCurve& curve : record.curves) json["curves"].push_back(curve_json(curve));
-    // No two have one id; [] would look through all that are there.
+    // Ids are unique, so skip the linear search of operator[].
     made.emplace_back(record.id, std::move(json));
   }
   Json equal = Json::object();

@@ -1,10 +1,11 @@
 "use strict";
-// What the parts of the page share. Each part is called with a root: the document, or a section of it
-// in which something is new. What it has done before it leaves as it is.
+// Functions shared by the parts of the page. Each part is called with a root: the document, or a
+// section with new content. It must skip elements that it has already processed.
 const petlab = {};
 globalThis.petlab = petlab;
 
-// An element with attributes (functions: what hears an event) and children; texts are texts.
+// Creates an element with attributes (functions become event listeners) and children (strings
+// become text).
 petlab.element = (name, attributes, ...children) => {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes ?? {})) {
