@@ -42,7 +42,7 @@ double plain_mean(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// How far leaving each unit out moves the difference, times the other units; the sum is 0.
+// How far leaving out each unit moves the difference, times the number of other units; sums to 0.
 std::vector<double> influences(std::vector<double> without) {
   const double center = plain_mean(without);
   for (double& value : without) {
@@ -57,8 +57,8 @@ double scaled_power_sum(std::span<const double> influences, int power) {
   return sum / std::pow(static_cast<double>(influences.size()), power);
 }
 
-// Of a statistic of two independent samples, or of one where `seeds` is empty (Davison and Hinkley
-// 1997, 5.3).
+// The acceleration of a statistic of two independent samples, or of one if `seeds` is empty
+// (Davison and Hinkley 1997, 5.3).
 double acceleration_of(std::span<const double> seeds, std::span<const double> examples) {
   double cubes = scaled_power_sum(examples, 3);
   double squares = scaled_power_sum(examples, 2);
@@ -80,7 +80,7 @@ double normal_below(double z) {
   return boost::math::cdf(boost::math::normal(), z);
 }
 
-// Linear between order statistics, as numpy.percentile.
+// Interpolates linearly between order statistics, like numpy.percentile.
 double sorted_quantile(std::span<const double> sorted, double p) {
   const double place = p * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(place);
@@ -88,18 +88,18 @@ double sorted_quantile(std::span<const double> sorted, double p) {
   return std::lerp(sorted[below], sorted[below + 1], place - static_cast<double>(below));
 }
 
-// BCa's change of quantiles, and back.
+// BCa's correction of quantiles, and its inverse.
 struct Correction {
   double bias = 0;
   double acceleration = 0;
 
-  // Which share of the replicates lies below the end that leaves out `tail` of the probability.
+  // The share of replicates below the end that excludes `tail` of the probability.
   double share(double tail) const {
     const double z = bias + normal_quantile(tail);
     const double divisor = 1 - acceleration * z;
     return divisor > 0 ? normal_below(bias + z / divisor) : z > 0 ? 1 : 0;
   }
-  // The tail that an end leaves out if `share` of the replicates lies below it.
+  // The tail that an end excludes if `share` of the replicates is below it.
   double tail(double share) const {
     const double w = normal_quantile(share) - bias;
     if (std::isinf(w)) return w > 0 ? 1 : 0;
@@ -111,8 +111,8 @@ struct Correction {
 ResampledDifference summarise(std::vector<double> replicates, double difference,
                               double acceleration, double confidence) {
   std::sort(replicates.begin(), replicates.end());
-  // Sums of doubles that are equal as fractions differ in their last bits, and a metric of counts
-  // has many such.
+  // Sums of doubles that are equal as fractions can differ in their last bits, which is common for
+  // metrics of counts.
   const double slack = 1e-12 * std::max({std::fabs(difference), std::fabs(replicates.front()),
                                          std::fabs(replicates.back())});
   const auto below = [&](double limit) {
@@ -126,7 +126,7 @@ ResampledDifference summarise(std::vector<double> replicates, double difference,
   const auto n = static_cast<double>(replicates.size());
   ResampledDifference made;
   made.acceleration = acceleration;
-  // Half of the ties: a metric of counts lies on a grid.
+  // Ties count half: values of a metric of counts are on a grid.
   made.bias_correction =
       normal_quantile((below(difference - slack) + up_to(difference + slack)) / (2 * n));
   const double tail = (1 - confidence) / 2;
@@ -147,12 +147,12 @@ ResampledDifference summarise(std::vector<double> replicates, double difference,
 
 struct Draw {
   std::vector<std::uint32_t> seeds;
-  std::vector<std::uint32_t> times;  // of each example
+  std::vector<std::uint32_t> times;  // how often each example is drawn
 };
 
-// Draws as numpy.random.default_rng(seed) for integers(0, seeds, (250, seeds)), then
-// integers(0, examples, (250, examples)), and so on, the last block shorter. So a bootstrap in a
-// few lines of numpy has the same replicates.
+// Draws like numpy.random.default_rng(seed) for integers(0, seeds, (250, seeds)), then integers(0,
+// examples, (250, examples)), and so on, with a shorter last block. A bootstrap in a few lines of
+// numpy therefore has the same replicates.
 class CrossedDraws {
  public:
   CrossedDraws(std::uint64_t seed, std::size_t seeds, std::size_t examples, std::int64_t replicates)
@@ -178,11 +178,11 @@ class CrossedDraws {
   std::size_t seeds_;
   std::size_t examples_;
   std::int64_t left_;
-  std::vector<std::uint32_t> block_;  // seeds of the replicates of a block
+  std::vector<std::uint32_t> block_;  // seeds of a block's replicates
   std::size_t at_ = 0;
 };
 
-// (seeds): the difference over all examples; empty where one is undefined.
+// (seeds): each seed's difference over all examples; empty if one is undefined.
 std::vector<double> differences_by_seed(const PairedExamples& pairs) {
   const std::vector<std::uint32_t> once(pairs.examples(), 1);
   std::vector<double> by_seed;
@@ -194,7 +194,7 @@ std::vector<double> differences_by_seed(const PairedExamples& pairs) {
   return by_seed;
 }
 
-// (seeds, examples): the differences without each example; empty where one is undefined.
+// (seeds, examples): the differences without each example; empty if one is undefined.
 std::vector<std::vector<double>> without_each_example(const PairedExamples& pairs, int threads) {
   std::vector<std::vector<double>> without(pairs.seeds());
   std::atomic<bool> undefined = false;
@@ -218,8 +218,8 @@ std::vector<double> mean_over_seeds(const std::vector<std::vector<double>>& by_s
   return means;
 }
 
-// Of the pseudo-values n by_seed - (n - 1) without, of which a metric that is a mean over examples
-// has the examples' own values.
+// Uses the pseudo-values n by_seed - (n - 1) without. For a metric that is a mean over examples
+// these are the examples' values.
 std::optional<TwoWayTest> two_way_test(double difference, std::span<const double> by_seed,
                                        const std::vector<std::vector<double>>& without,
                                        std::span<const double> of_examples, double confidence) {

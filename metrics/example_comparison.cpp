@@ -24,7 +24,7 @@ using Times = std::span<const std::uint32_t>;
 constexpr std::string_view kNoAnswer = "none";
 constexpr std::int64_t kNoClass = -1;
 
-// A seed's predictions of both systems, as numbers.
+// The predictions of both systems for one seed, as numbers.
 template <class Value>
 struct NumberedPredictions {
   std::vector<Value> a;
@@ -98,7 +98,7 @@ void require_same_examples(std::span<const SeedPredictions> seeds) {
   }
 }
 
-// Each prediction is a cell of the confusion: (gold, predicted), the last column for no class.
+// Each prediction is a cell of the confusion: (gold, predicted), the last column meaning no class.
 class LabelExamples : public PairedExamples {
  public:
   LabelExamples(const MetricRow& metric, std::int64_t num_labels,
@@ -115,7 +115,7 @@ class LabelExamples : public PairedExamples {
     return value(counts(cells_[seed].a, times)) - value(counts(cells_[seed].b, times));
   }
 
-  // Few cells occur, so few values without an example of each.
+  // Few cells occur, so leaving out an example gives few distinct values.
   std::optional<std::vector<double>> leave_one_out(std::size_t seed) const override {
     const std::vector<std::uint32_t> once(examples_, 1);
     std::vector<double> without(examples_, 0);
@@ -204,7 +204,7 @@ class ScoreExamples : public PairedExamples {
   std::vector<NumberedPredictions<double>> predicted_;
 };
 
-// A metric of texts is a function of sums over examples.
+// Text metrics are functions of sums over examples.
 class TextExamples : public PairedExamples {
  public:
   TextExamples(const MetricRow& metric, std::span<const SeedPredictions> seeds, int threads)
