@@ -128,7 +128,7 @@ class ConditionReader {
     return made;
   }
 
-  // True where another value follows; a comma before the next condition is taken too.
+  // True if another value follows. Also consumes a comma before the next condition.
   bool take_comma() {
     if (at_end() || peek() != ',') return false;
     ++at_;

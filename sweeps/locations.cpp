@@ -15,10 +15,10 @@ namespace petlab::sweeps {
 namespace {
 
 std::string named(const Environment& environment, const std::string& name) {
-  return environment(name).value_or("");  // set but empty counts as not set
+  return environment(name).value_or("");  // set but empty counts as unset
 }
 
-// What Hugging Face's cache has of that name; std::nullopt where it has nothing.
+// Looks the name up in Hugging Face's cache; std::nullopt if it has no such model.
 std::optional<std::filesystem::path> from_hub_cache(const Locations& locations,
                                                     const std::string& backbone) {
   const std::optional<HubName> wanted = parse_hub_name(backbone);
@@ -29,7 +29,7 @@ std::optional<std::filesystem::path> from_hub_cache(const Locations& locations,
   std::filesystem::path folder;
   for (const CachedModel& model : found) {
     if (!model.complete) continue;
-    // An old model's name without an owner, which means just it.
+    // A model of exactly this name without owner, as old ones have, is unambiguous.
     if (model.repository == wanted->name) return model.snapshot;
     complete.push_back(model.repository);
     folder = model.snapshot;
