@@ -10,7 +10,8 @@ namespace {
 
 struct FormerName {
   std::string_view name;
-  std::string_view flag;  // the name is only meant with this flag, which goes; empty: always
+  std::string_view
+      flag;  // the former name only applies with this flag, which is dropped; empty: always
   std::vector<std::string> present;
 };
 

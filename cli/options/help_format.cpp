@@ -10,13 +10,13 @@ namespace petlab::cli {
 namespace {
 
 constexpr std::size_t kHelpWidth = 80;
-constexpr std::size_t kNameWidth = 28;  // of the column with names of options
+constexpr std::size_t kNameWidth = 28;  // width of the column of option names
 constexpr std::size_t kCommandWidth = 14;
-constexpr std::size_t kSubjectWidth = 9;  // of the column with the subjects of brief options
+constexpr std::size_t kSubjectWidth = 9;  // width of the column of subjects of brief options
 constexpr std::string_view kBriefGroup =
     "Options of one metric (petlab score --list describes them)";
 
-// `left`, then `text` in a column of its own, broken between words.
+// Prints `left`, then `text` in its own column, wrapped between words.
 std::string two_columns(std::string left, std::string_view text, std::size_t column) {
   if (left.size() + 1 > column) left += "\n";
   std::size_t used = left.ends_with("\n") ? 0 : left.size();
@@ -42,7 +42,7 @@ std::string two_columns(std::string left, std::string_view text, std::size_t col
   return made + "\n";
 }
 
-// What stands for an option's value: the choices if there are some, else its kind.
+// The placeholder of an option's value: its choices, else its type.
 std::string value_text(const CLI::Option& option) {
   const std::string type = option.get_type_name();  // "TEXT:{auto,gpu,cpu}", "INT:INT in [1 - 4]"
   const std::size_t colon = type.find(':');
@@ -65,14 +65,14 @@ class HelpFormat : public CLI::Formatter {
     }
     const std::string text = CLI::Formatter::make_help(app, std::move(name), mode);
     std::string made;
-    for (const char c : text) {  // one empty line at most
+    for (const char c : text) {  // collapse repeated empty lines
       if (c != '\n' || !made.ends_with("\n\n")) made += c;
     }
     while (made.ends_with("\n\n")) made.pop_back();
     return made;
   }
 
-  // Without "Exactly 1 of the following options is required", which the usage says.
+  // Omits "Exactly 1 of the following options is required", which the usage line shows.
   std::string make_description(const CLI::App* app) const override {
     return app->get_description().empty() ? std::string() : app->get_description() + "\n";
   }
@@ -97,7 +97,7 @@ class HelpFormat : public CLI::Formatter {
     return made;
   }
 
-  // Without further spellings, which only match those of other programs.
+  // Omits alternative spellings, which exist only for compatibility with other programs.
   std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
     if (is_positional || !option->get_fnames().empty() || option->get_lnames().size() < 2) {
       return CLI::Formatter::make_option_name(option, is_positional);
@@ -107,7 +107,7 @@ class HelpFormat : public CLI::Formatter {
     return made + "--" + option->get_lnames().front();
   }
 
-  // Brief options share a line with the others of their subject.
+  // Brief options of the same subject share a line.
   std::string make_group(std::string group, bool is_positional,
                          std::vector<const CLI::Option*> options) const override {
     if (group != kBriefGroup) {
@@ -123,7 +123,7 @@ class HelpFormat : public CLI::Formatter {
       line->second.push_back(make_option_name(option, false));
     }
     std::string made = "\n" + group + ":\n";
-    std::string alone;  // of subjects with one option
+    std::string alone;  // options whose subject has no others
     for (const auto& [subject, names] : lines) {
       std::string text;
       for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;

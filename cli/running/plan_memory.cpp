@@ -19,7 +19,7 @@ using sweeps::MemoryDevice;
 using sweeps::MemoryEstimate;
 using sweeps::to_mib;
 
-/// The columns of the table that are parts of the total, and the keys of the JSON object.
+/// A part of the total: a column of the table and a key of the JSON object.
 struct Part {
   const char* name;
   std::int64_t MemoryEstimate::*bytes;
@@ -30,7 +30,7 @@ constexpr Part kParts[] = {{"weights", &MemoryEstimate::weights},
                            {"workspace", &MemoryEstimate::workspace},
                            {"program", &MemoryEstimate::program}};
 
-/// Trials that a row of the table is about.
+/// The trials of one row of the table.
 struct Same {
   std::string variants;
   std::string kind;

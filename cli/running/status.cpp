@@ -48,7 +48,7 @@ struct StatusArguments : StoredArguments {
   bool watch = false;
 };
 
-// How often the rows are drawn anew: their times go on.
+// Interval for redrawing the rows, whose times advance.
 constexpr auto kRedrawAfter = std::chrono::milliseconds(500);
 // Trials whose attempts are in memory at once.
 constexpr std::size_t kFactsAtOnce = 4096;
@@ -57,12 +57,12 @@ struct SweepStates {
   std::string name;
   std::int64_t trials = 0;
   std::map<sweeps::TrialState, std::int64_t> states;
-  std::map<std::string, std::int64_t> stale;  // by the reason
-  std::int64_t discarded = 0;                 // their results were, and are not made again yet
+  std::map<std::string, std::int64_t> stale;  // by reason
+  std::int64_t discarded = 0;  // trials whose result was discarded and not yet recomputed
   std::int64_t hidden = 0;
 };
 
-// Where all sweeps of a database are.
+// The state of all sweeps of a database.
 struct Snapshot {
   std::vector<SweepStates> sweeps;
   std::vector<orchestrator::RunningTrial> running;
@@ -70,7 +70,7 @@ struct Snapshot {
   std::vector<orchestrator::RunningOrchestrator> orchestrators;
 };
 
-// Looks again and again, at no more than has changed.
+// Polls the database and reads only what has changed.
 class Observer {
  public:
   explicit Observer(const StatusArguments& arguments)
@@ -90,13 +90,14 @@ class Observer {
 
   const std::filesystem::path& database() const { return database_; }
   const std::filesystem::path& runs() const { return runs_; }
-  /// Scores are in the database, but logs, checkpoints and artifacts were there.
+  /// True if the runs folder is missing: the database has the scores, but logs, checkpoints and
+  /// artifacts are gone.
   bool runs_are_gone() const {
     std::error_code error;
     return !std::filesystem::is_directory(runs_, error);
   }
 
-  /// `at_once`: what has changed is looked at however little time has passed.
+  /// With `at_once`, changes are read no matter how little time has passed.
   const Snapshot& look(bool at_once) {
     living_owners_ = {runs_, here_};
     snapshot_.orchestrators = orchestrator::running_orchestrators(runs_, here_);
@@ -111,7 +112,7 @@ class Observer {
       version_ = version;
       sweeps_are_old_ = true;
     }
-    // A state also changes when a worker, or who watches it, dies: nobody writes that down.
+    // A state also changes when a worker or its watcher dies, which the database does not record.
     std::vector<orchestrator::Liveness> living;
     for (const results::AttemptFacts& attempt : open_) living.push_back(living_owners_(attempt));
     if (living != living_) {
@@ -130,14 +131,13 @@ class Observer {
 
  private:
   using Clock = std::chrono::steady_clock;
-  // Of a sweep with very many trials the numbers are looked up as often as that takes a tenth of
-  // the time.
+  // States of very large sweeps are read less often, so that this takes a tenth of the time.
   static constexpr int kRestPart = 9;
 
-  // What is known of an attempt that runs, so that each look asks only for what is new.
+  // Cached facts about a running attempt, so that each poll reads only new ones.
   struct Followed {
     std::string variant;
-    std::optional<orchestrator::BestMetric> best;  // absent: nothing says by what tasks select
+    std::optional<orchestrator::BestMetric> best;  // absent if the selection metrics are unknown
     std::int64_t next_seq = 0;
   };
 
@@ -199,7 +199,7 @@ class Observer {
     followed_ = std::move(followed);
   }
 
-  // trial.json says by which metrics the tasks select; without it there is no best.
+  // trial.json contains the selection metrics of the tasks. Without it there is no best value.
   Followed follow(const results::AttemptFacts& attempt) const {
     Followed its;
     for (const std::string& variant :
@@ -227,7 +227,7 @@ class Observer {
     trial.variant = its.variant;
     trial.sweep = attempt.begun.sweep;
     trial.host = attempt.begun.host;
-    // The GPU's UUID stands behind the slot.
+    // The GPU's UUID follows the slot's name.
     trial.slot = attempt.begun.device.substr(0, attempt.begun.device.find(' '));
     const bool queued = orchestrator::in_queue(attempt.begun) && trial.host.empty();
     trial.doing = !attempt.started_at   ? queued ? "queued" : "starting"
@@ -257,15 +257,15 @@ class Observer {
 
   std::filesystem::path database_;
   std::filesystem::path runs_;
-  std::string only_;  // the sweep of the sweep file; empty: all
+  std::string only_;  // the sweep file's sweep; empty: all
   results::Reader reader_;
   orchestrator::HostIdentity here_;
-  orchestrator::LivingOwners living_owners_;  // of this look
+  orchestrator::LivingOwners living_owners_;  // valid for the current poll
   orchestrator::CurrentVersions versions_;
   orchestrator::PlanContext context_;
   Snapshot snapshot_;
   std::int64_t version_ = -1;
-  std::vector<results::AttemptFacts> open_;                  // as of that version
+  std::vector<results::AttemptFacts> open_;                  // as of version_
   std::map<std::int64_t, results::ProgressFacts> progress_;  // by AttemptRef::key
   std::vector<orchestrator::Liveness> living_;               // of open_
   std::map<std::int64_t, Followed> followed_;                // by AttemptRef::key
@@ -335,7 +335,7 @@ std::int64_t left(const SweepStates& sweep) {
          count(sweep, {sweeps::TrialState::failed, sweeps::TrialState::cancelled});
 }
 
-// Set by a signal, so that the picture is drawn anew or left.
+// Set by a signal to redraw the picture or exit.
 volatile sig_atomic_t ended = 0;
 void on_end(int) { ended = 1; }
 void on_resize(int) {}
@@ -346,7 +346,7 @@ int watch(Observer& observer, PatientWriter& out) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     base::handle_unless_ignored(signal, on_end);
   }
-  base::handle_unless_ignored(SIGWINCH, on_resize);  // ends the pause
+  base::handle_unless_ignored(SIGWINCH, on_resize);  // interrupts the pause
   Screen screen(out);
   std::map<std::string, orchestrator::FinishRate> rates;
   bool went_on = false;
@@ -366,7 +366,7 @@ int watch(Observer& observer, PatientWriter& out) {
     screen.show(draw(picture, size.width, size.height));
     const bool goes_on = !snapshot.orchestrators.empty() || !snapshot.running.empty();
     if (went_on && !goes_on) {
-      // The last picture stays: it shows all.
+      // Keep the last picture: it is complete.
       if (at_once) break;
       at_once = true;
       continue;

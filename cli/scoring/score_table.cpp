@@ -11,10 +11,10 @@
 namespace petlab::cli {
 namespace {
 
-// A header has room on both sides of itself.
+// Padding around each header.
 constexpr std::size_t kAroundHeader = 2;
 
-/// Characters, for which no metric and no number needs more than one place.
+/// Number of characters. All characters of metrics and numbers are one column wide.
 std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
@@ -93,7 +93,7 @@ std::string grid_of(const ScoreTable& table) {
 }
 
 std::string booktabs_of(const ScoreTable& table) {
-  // As wide as the texts were before they were written for LaTeX.
+  // Widths of the texts before they are escaped for LaTeX.
   const std::vector<std::size_t> widths = widths_of(table);
   std::string made = "\\begin{tabular}{r" + std::string(widths.size() - 1, 'c') + "}\n\\toprule\n";
   const auto add_row = [&](const std::vector<std::string>& cells) {

@@ -26,11 +26,12 @@ using State = Check::State;
 using Facts = nlohmann::ordered_json;
 
 constexpr double kBytesOfGib = 1024.0 * 1024 * 1024;
-// A trial's checkpoints take some hundred MiB; with less than the second not one can be written.
+// Thresholds of free space in GiB. A trial's checkpoints take some hundred MiB; below kNothingGib
+// not even one fits.
 constexpr double kLittleGib = 5;
 constexpr double kNothingGib = 0.0625;
 
-// The innermost folder of the path that is there.
+// The deepest existing folder of the path.
 fs::path existing_part(const fs::path& path) {
   fs::path folder = fs::absolute(path).lexically_normal();
   std::error_code error;
@@ -196,7 +197,7 @@ void look_at_home(const sweeps::Environment& environment, Diagnosis& diagnosis) 
       sweeps::find_task_files(task, locations.data_folders);
       ready.push_back(task.name);
     } catch (const sweeps::Error&) {
-      // Not there; nobody needs them all.
+      // Missing data is no problem: few users need all tasks.
     }
   }
   std::vector<std::string> folders;
