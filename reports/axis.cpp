@@ -117,50 +117,52 @@ void expand_each(const Line& line, const Dataset& data, const std::vector<std::s
     for (const Values& values : combinations) {
       const auto [place, is_new] = known.emplace(values, expanded.size());
       if (!is_new) continue;
-      AxisLine made;
+      AxisLine expanded_line;
       for (const results::Value& value : values) {
-        made.key += (made.key.empty() ? "" : ".") + to_text(value);
-        made.name += (made.name.empty() ? "" : " ") + to_text(value);
+        expanded_line.key += (expanded_line.key.empty() ? "" : ".") + to_text(value);
+        expanded_line.name += (expanded_line.name.empty() ? "" : " ") + to_text(value);
       }
       const Trial values_as_fields = named_by(line.each, values);
-      if (!line.name.empty()) made.name = filled(line.name, values_as_fields);
-      made.published = line.published ? filled(*line.published, values_as_fields) : made.key;
-      made.group = filled(line.group, values_as_fields);
-      made.line = &line;
-      made.scores = scores_only(line.where);
+      if (!line.name.empty()) expanded_line.name = filled(line.name, values_as_fields);
+      expanded_line.published =
+          line.published ? filled(*line.published, values_as_fields) : expanded_line.key;
+      expanded_line.group = filled(line.group, values_as_fields);
+      expanded_line.line = &line;
+      expanded_line.scores = scores_only(line.where);
       for (std::size_t i = 0; i < line.each.size(); ++i) {
         if (is_score_field(line.each[i]) || line.each[i] == "task") {
-          made.scores.conditions.push_back(
+          expanded_line.scores.conditions.push_back(
               {fields[i], Condition::Op::equal, {values[i]}, line.line});
         }
       }
-      expanded.push_back(std::move(made));
+      expanded.push_back(std::move(expanded_line));
     }
   }
   // The trials of each line, including those that have no scores yet but match by their fields.
-  std::vector<std::string> own_fields;
-  std::vector<std::size_t> own_places;
+  std::vector<std::string> trial_fields;
+  std::vector<std::size_t> trial_places;
   for (std::size_t i = 0; i < line.each.size(); ++i) {
     if (is_score_field(line.each[i])) continue;
-    own_fields.push_back(line.each[i]);
-    own_places.push_back(i);
+    trial_fields.push_back(line.each[i]);
+    trial_places.push_back(i);
   }
   std::map<Values, std::vector<std::size_t>> trials_of;
   for (const std::size_t index : matching) {
-    for (Values& own : combinations_of_trial(own_fields, data.trials[index], line.where)) {
-      trials_of[std::move(own)].push_back(index);
+    for (Values& trial_values :
+         combinations_of_trial(trial_fields, data.trials[index], line.where)) {
+      trials_of[std::move(trial_values)].push_back(index);
     }
   }
   std::map<Values, TrialList> shared;
-  for (auto& [values, those] : trials_of) {
-    shared[values] = std::make_shared<const std::vector<std::size_t>>(std::move(those));
+  for (auto& [values, indices] : trials_of) {
+    shared[values] = std::make_shared<const std::vector<std::size_t>>(std::move(indices));
   }
   const auto none = std::make_shared<const std::vector<std::size_t>>();
   for (const auto& [values, place] : known) {
-    Values own;
-    for (const std::size_t i : own_places) own.push_back(values[i]);
-    const auto its = shared.find(own);
-    expanded[place].trials = its == shared.end() ? none : its->second;
+    Values trial_values;
+    for (const std::size_t i : trial_places) trial_values.push_back(values[i]);
+    const auto found = shared.find(trial_values);
+    expanded[place].trials = found == shared.end() ? none : found->second;
   }
 }
 
@@ -186,15 +188,15 @@ std::vector<AxisLine> expand(std::span<const Line> lines, const Dataset& data,
       expand_each(line, data, matching, scores, expanded);
       continue;
     }
-    AxisLine made;
-    made.key = line.key;
-    made.group = line.group;
-    made.name = line.name;
-    made.published = line.published.value_or(line.key);
-    made.line = &line;
-    made.trials = std::make_shared<const std::vector<std::size_t>>(std::move(matching));
-    made.scores = scores_only(line.where);
-    expanded.push_back(std::move(made));
+    AxisLine expanded_line;
+    expanded_line.key = line.key;
+    expanded_line.group = line.group;
+    expanded_line.name = line.name;
+    expanded_line.published = line.published.value_or(line.key);
+    expanded_line.line = &line;
+    expanded_line.trials = std::make_shared<const std::vector<std::size_t>>(std::move(matching));
+    expanded_line.scores = scores_only(line.where);
+    expanded.push_back(std::move(expanded_line));
   }
   return expanded;
 }

@@ -27,16 +27,16 @@ struct Settings {
 };
 
 Settings inherited(const CellSpec& row, const CellSpec& column, const CellSpec& table) {
-  Settings made;
+  Settings result;
   for (const CellSpec* spec : {&row, &column, &table}) {
-    if (made.shown == nullptr && (spec->value || spec->text || !spec->average_over.empty())) {
-      made.shown = spec;
+    if (result.shown == nullptr && (spec->value || spec->text || !spec->average_over.empty())) {
+      result.shown = spec;
     }
-    if (!made.scale) made.scale = spec->scale;
-    if (!made.digits) made.digits = spec->digits;
-    if (!made.better) made.better = spec->better;
+    if (!result.scale) result.scale = spec->scale;
+    if (!result.digits) result.digits = spec->digits;
+    if (!result.better) result.better = spec->better;
   }
-  return made;
+  return result;
 }
 
 auto series_of(const Score& score) {
@@ -129,12 +129,12 @@ CellMaker::Common& CellMaker::common_of(const AxisLine& row, const AxisLine& col
 const CellMaker::Common::Parts& CellMaker::parts_of(Common& common,
                                                     const std::vector<Selection>& parts) const {
   const auto [known, is_new] = common.parts.try_emplace(&parts);
-  Common::Parts& made = known->second;
-  if (!is_new) return made;
+  Common::Parts& result = known->second;
+  if (!is_new) return result;
   std::set<std::int64_t> seeds;
   std::set<std::size_t> any;
   for (const Selection& part : parts) {
-    Trials& of_part = made.trials.emplace_back();
+    Trials& of_part = result.trials.emplace_back();
     for (const std::size_t index : common.trials) {
       if (!matches(part, data_.trials[index])) continue;
       of_part.push_back(index);
@@ -142,9 +142,9 @@ const CellMaker::Common::Parts& CellMaker::parts_of(Common& common,
       seeds.insert(data_.trials[index].seed);
     }
   }
-  made.ids = trial_ids(data_, {any.begin(), any.end()});
-  made.planned_seeds = static_cast<std::int64_t>(seeds.size());
-  return made;
+  result.ids = trial_ids(data_, {any.begin(), any.end()});
+  result.planned_seeds = static_cast<std::int64_t>(seeds.size());
+  return result;
 }
 
 // The trials with scores at the selected step. If a thousand trials report at different steps, only
@@ -155,16 +155,16 @@ CellMaker::Trials CellMaker::with_scores(const Trials& trials, const Selections&
   if (trials_at_.empty()) {
     for (std::size_t trial = 0; trial < scores_.size(); ++trial) {
       for (const Score* score : scores_[trial]) {
-        Trials& there = trials_at_[score->step];
-        if (there.empty() || there.back() != trial) there.push_back(trial);
+        Trials& at_step = trials_at_[score->step];
+        if (at_step.empty() || at_step.back() != trial) at_step.push_back(trial);
       }
     }
   }
   Trials found;
   for (const std::int64_t step : steps_of(*condition)) {
-    const auto there = trials_at_.find(step);
-    if (there == trials_at_.end()) continue;
-    found.insert(found.end(), there->second.begin(), there->second.end());
+    const auto at_step = trials_at_.find(step);
+    if (at_step == trials_at_.end()) continue;
+    found.insert(found.end(), at_step->second.begin(), at_step->second.end());
   }
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
@@ -180,35 +180,35 @@ Cell CellMaker::cell(const AxisLine& row, const AxisLine& column, const CellSpec
   const Trials& trials = common.trials;
   const Selections selections = {&definition_.where, &row.scores, &column.scores};
   const int line = settings.shown != nullptr ? settings.shown->line : column.line->line;
-  Cell made;
-  made.trials.ids = common.ids;
-  made.digits = settings.digits;
+  Cell result;
+  result.trials.ids = common.ids;
+  result.digits = settings.digits;
   if (settings.shown != nullptr && settings.shown->value) {
     const bool examples = *settings.shown->value == kExamples;
     const double scale = settings.scale.value_or(1);
-    made.measured = examples ? examples_of(trials, selections, scale, line)
-                             : value_of(trials, *settings.shown->value, scale);
-    if (examples && !made.digits && !settings.scale) made.digits = 0;
-    made.better = settings.better.value_or(Better::none);
+    result.measured = examples ? examples_of(trials, selections, scale, line)
+                               : value_of(trials, *settings.shown->value, scale);
+    if (examples && !result.digits && !settings.scale) result.digits = 0;
+    result.better = settings.better.value_or(Better::none);
   } else if (settings.shown != nullptr && settings.shown->text) {
-    made.measured = text_of(trials, *settings.shown->text);
+    result.measured = text_of(trials, *settings.shown->text);
   } else {
     // Without a scale, metrics are printed as in tables: as percentages.
     as_printed_ = !settings.scale;
-    if (!made.digits) made.digits = as_printed_ ? 2 : 4;
+    if (!result.digits) result.digits = as_printed_ ? 2 : 4;
     series_.clear();
     if (settings.shown != nullptr) {
-      fill_average(made, common, selections, settings.shown->average_over, line);
+      fill_average(result, common, selections, settings.shown->average_over, line);
     } else {
-      fill_metric(made, trials, selections, line);
+      fill_metric(result, trials, selections, line);
     }
-    made.better = settings.better.value_or(better_value());
-    summarise(made.measured, settings.scale.value_or(1));
+    result.better = settings.better.value_or(better_value());
+    summarise(result.measured, settings.scale.value_or(1));
   }
-  if (made.measured.kind == Cell::Kind::missing && made.measured.reason.empty()) {
-    made.measured.reason = why_missing(common);
+  if (result.measured.kind == Cell::Kind::missing && result.measured.reason.empty()) {
+    result.measured.reason = why_missing(common);
   }
-  return made;
+  return result;
 }
 
 std::vector<const Score*> CellMaker::scores_of(std::size_t trial,
@@ -380,7 +380,7 @@ void CellMaker::fill_average(Cell& cell, Common& common, const Selections& selec
 
 Measured CellMaker::examples_of(const Trials& trials, const Selections& selections, double scale,
                                 int line) {
-  Measured made;
+  Measured result;
   std::size_t finished = 0;
   std::set<std::string> found;
   for (const std::size_t index : trials) {
@@ -395,7 +395,7 @@ Measured CellMaker::examples_of(const Trials& trials, const Selections& selectio
         }
         if (!selected) continue;
         found.insert(split + " " + task);
-        made.samples.push_back({{trial.id}, trial.seed, static_cast<double>(number)});
+        result.samples.push_back({{trial.id}, trial.seed, static_cast<double>(number)});
       }
     }
   }
@@ -405,43 +405,43 @@ Measured CellMaker::examples_of(const Trials& trials, const Selections& selectio
                         "must select one of each: add task or split to a where",
                         found.size(), fmt::join(some_of({found.begin(), found.end()}), ", ")));
   }
-  made.planned = static_cast<std::int64_t>(trials.size());
-  summarise_values(made, scale);
-  if (made.samples.empty() && finished > 0) {
-    made.reason = fmt::format("of {} {} with a result none says on how many examples", finished,
-                              finished == 1 ? "trial" : "trials");
+  result.planned = static_cast<std::int64_t>(trials.size());
+  summarise_values(result, scale);
+  if (result.samples.empty() && finished > 0) {
+    result.reason = fmt::format("of {} {} with a result none says on how many examples", finished,
+                                finished == 1 ? "trial" : "trials");
   }
-  return made;
+  return result;
 }
 
 Measured CellMaker::value_of(const Trials& trials, const std::string& field, double scale) {
-  Measured made;
+  Measured result;
   DifferentTexts texts;
   for (const std::size_t index : trials) {
     const Trial& trial = data_.trials[index];
     const results::Value value = value_of_trial(trial, field);
     const std::optional<double> number = number_in(value);
     if (number) {
-      made.samples.push_back({{trial.id}, trial.seed, *number});
+      result.samples.push_back({{trial.id}, trial.seed, *number});
     } else if (std::holds_alternative<std::string>(value)) {
       texts.add(std::get<std::string>(value));
     }
   }
-  made.planned = static_cast<std::int64_t>(trials.size());
+  result.planned = static_cast<std::int64_t>(trials.size());
   if (!texts.texts().empty()) {
-    show(made, texts);
-    return made;
+    show(result, texts);
+    return result;
   }
-  summarise_values(made, scale);
-  return made;
+  summarise_values(result, scale);
+  return result;
 }
 
 Measured CellMaker::text_of(const Trials& trials, const std::string& text) const {
-  Measured made;
+  Measured result;
   DifferentTexts texts;
   for (const std::size_t index : trials) texts.add(filled(text, data_.trials[index]));
-  if (!texts.texts().empty()) show(made, texts);
-  return made;
+  if (!texts.texts().empty()) show(result, texts);
+  return result;
 }
 
 results::Value CellMaker::value_of_trial(const Trial& trial, const std::string& field) {

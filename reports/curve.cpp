@@ -38,37 +38,37 @@ class CurveMaker {
       throw std::invalid_argument(
           "report curve needs --x FIELD and --y METRIC, as in --x module_bottleneck --y accuracy");
     }
-    Definition made;
-    made.file = "curve";
-    made.name = "curve";
+    Definition result;
+    result.file = "curve";
+    result.name = "curve";
     FigureSpec figure;
     const std::string x = field(request_.x, "--x");
     figure.x.cells.value = x;
     figure.x.log = request_.log_x;
     figure.y.log = request_.log_y;
-    made.where.conditions = request_.where;
+    result.where.conditions = request_.where;
     std::set<std::string> tasks;
     if (metrics_.contains(request_.y)) {
       figure.y.where.conditions.push_back(questions::one_of("name", {request_.y}));
-      const std::string split = split_of(x, made.where);
+      const std::string split = split_of(x, result.where);
       figure.y.where.conditions.push_back(questions::one_of("split", {split}));
-      tasks = tasks_with(split, made.where);
-      leave_out_tasks_without(tasks, made.where, figure.y.where);
+      tasks = tasks_with(split, result.where);
+      leave_out_tasks_without(tasks, result.where, figure.y.where);
       figure.y.name = fmt::format("{} ({})", request_.y, split);
     } else {
       figure.y.cells.value = field_of_y(x);
     }
-    made.about = fmt::format("{} by {}", request_.y, x);
-    figure.title = made.about;
+    result.about = fmt::format("{} by {}", request_.y, x);
+    figure.title = result.about;
     SeriesSpec series;
     for (const std::string& name : request_.series)
       series.line.each.push_back(field(name, "--series"));
-    if (series.line.each.empty()) series.line.each = usual_series(tasks, made.where);
+    if (series.line.each.empty()) series.line.each = usual_series(tasks, result.where);
     if (series.line.each.empty()) series.line.key = series.line.name = request_.y;
     series.line.line = 1;
     figure.series.push_back(std::move(series));
-    made.sections.emplace_back(std::move(figure));
-    return made;
+    result.sections.emplace_back(std::move(figure));
+    return result;
   }
 
  private:

@@ -69,12 +69,12 @@ std::vector<Line> read_axis(DefinitionReader& reader, const base::YamlNode& node
         read.published = reader.text(value, what);
       }
     };
-    Line made = reader.line(item, axis, more);
-    made.group = read.group;
-    made.separate = read.separate;
-    made.published = read.published;
-    made.relative_to = read.relative_to;
-    all.push_back(std::move(made));
+    Line added = reader.line(item, axis, more);
+    added.group = read.group;
+    added.separate = read.separate;
+    added.published = read.published;
+    added.relative_to = read.relative_to;
+    all.push_back(std::move(added));
     return all.back();
   });
   return all;
@@ -270,10 +270,10 @@ std::vector<SectionSpec> read_sections(DefinitionReader& reader, const base::Yam
   for (const base::YamlNode& item : node.items) {
     const int line = item.line;
     std::string key;
-    int made = 0;
+    int parts = 0;
     reader.map(item, "a section", {"table", "figure"},
                [&](const std::string& kind, const base::YamlNode& value) {
-                 ++made;
+                 ++parts;
                  if (kind == "table") {
                    all.emplace_back(read_table(reader, value));
                    key = std::get<TableSpec>(all.back()).key;
@@ -282,11 +282,11 @@ std::vector<SectionSpec> read_sections(DefinitionReader& reader, const base::Yam
                    key = std::get<FigureSpec>(all.back()).key;
                  }
                });
-    if (made > 1) reader.problem(line, "a section has a table and a figure, must have one");
+    if (parts > 1) reader.problem(line, "a section has a table and a figure, must have one");
     if (item.is_map() && item.items.empty()) {
       reader.problem(line, "a section has neither a table nor a figure, must have one");
     }
-    if (made == 0) continue;
+    if (parts == 0) continue;
     if (key.empty() && node.items.size() > 1) {
       reader.problem(line, "a section has no key, must have one where there are several");
     }

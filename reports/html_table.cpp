@@ -77,25 +77,25 @@ std::string details_of(const Cell& cell, double confidence) {
 
 // Adds break opportunities to the name of a variant.
 std::string breakable(const std::string& html) {
-  std::string made;
+  std::string result;
   for (const char c : html) {
-    made += c;
-    if (c == '_') made += "<wbr>";
+    result += c;
+    if (c == '_') result += "<wbr>";
   }
-  return made;
+  return result;
 }
 
 // Escapes spaces, which end an id in a list, and the separator between keys.
 std::string id_part(std::string_view key) {
-  std::string made;
+  std::string result;
   for (const char c : key) {
     if (c == '%' || c == '/' || static_cast<unsigned char>(c) <= ' ') {
-      made += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+      result += fmt::format("%{:02X}", static_cast<unsigned char>(c));
     } else {
-      made += c;
+      result += c;
     }
   }
-  return made;
+  return result;
 }
 
 std::string cell_html(const Cell& cell, const std::string& erratum, const std::string& id,
@@ -132,41 +132,41 @@ std::string cell_html(const Cell& cell, const std::string& erratum, const std::s
 }  // namespace
 
 std::string escaped_html(std::string_view text) {
-  std::string made;
+  std::string result;
   for (const char c : printable(text)) {
     switch (c) {
       case '&':
-        made += "&amp;";
+        result += "&amp;";
         break;
       case '<':
-        made += "&lt;";
+        result += "&lt;";
         break;
       case '>':
-        made += "&gt;";
+        result += "&gt;";
         break;
       case '"':
-        made += "&quot;";
+        result += "&quot;";
         break;
       case '\'':
-        made += "&#39;";
+        result += "&#39;";
         break;
       default:
-        made += c;
+        result += c;
     }
   }
-  return made;
+  return result;
 }
 
 std::string json_in_html(std::string json) {
-  std::string made;
+  std::string result;
   for (const char c : json) {
     if (c == '<') {
-      made += "\\u003c";
+      result += "\\u003c";
     } else {
-      made += c;
+      result += c;
     }
   }
-  return made;
+  return result;
 }
 
 std::string list_items(const std::vector<std::string>& lines) {

@@ -274,7 +274,7 @@ std::u32string decomposed(const icu::UnicodeString& text) {
 std::string escaped_latex(std::string_view text) {
   const std::string safe = base::printable(text);
   const std::u32string points = decomposed(icu::UnicodeString::fromUTF8(safe));
-  std::string made;
+  std::string result;
   for (std::size_t at = 0; at < points.size();) {
     std::size_t end = at + 1;
     // Include all combining marks after a letter, so that marks without a command are not lost.
@@ -284,14 +284,14 @@ std::string escaped_latex(std::string_view text) {
     at = end;
     if (character.size() == 1) {
       const auto sign = signs().find(character);
-      if (letter == '*' && made.find_first_not_of(' ') == std::string::npos) {
-        made += "{*}";  // otherwise read as the star of a preceding \\
+      if (letter == '*' && result.find_first_not_of(' ') == std::string::npos) {
+        result += "{*}";  // otherwise the star form of a preceding line break
       } else if (letter == '-' && at < points.size() && points[at] == '-') {
-        made += "-{}";  // otherwise ligatured to a dash
+        result += "-{}";  // otherwise part of a dash
       } else if (sign != signs().end()) {
-        made += sign->second;
+        result += sign->second;
       } else if (letter >= 0x20 && letter < 0x7F) {
-        made += static_cast<char>(letter);
+        result += static_cast<char>(letter);
       } else {
         refuse_character(character, safe);
       }
@@ -307,9 +307,9 @@ std::string escaped_latex(std::string_view text) {
       if (!accent) refuse_character(character, safe);
       inner = std::string(*accent) + "{" + inner + "}";
     }
-    made += inner;
+    result += inner;
   }
-  return made;
+  return result;
 }
 
 }  // namespace petlab::reports

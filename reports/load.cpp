@@ -128,7 +128,7 @@ class Loader {
   void read_tags() {
     const auto tags = results::tags_by_trial(reader_);
     for (Trial& trial : data_.trials) {
-      if (const auto its = tags.find(trial.id); its != tags.end()) trial.tags = its->second;
+      if (const auto found = tags.find(trial.id); found != tags.end()) trial.tags = found->second;
     }
   }
 

@@ -72,8 +72,8 @@ class NameCheck {
         const results::Value& value = field_of(trial, field);
         if (!std::holds_alternative<std::monostate>(value)) words.insert(to_text(value));
       }
-      for (const auto& [field, its] : {std::pair("task", &trial.tasks), {"tag", &trial.tags}}) {
-        if (selected_.contains(field)) present_[field].insert(its->begin(), its->end());
+      for (const auto& [field, values] : {std::pair("task", &trial.tasks), {"tag", &trial.tags}}) {
+        if (selected_.contains(field)) present_[field].insert(values->begin(), values->end());
       }
     }
     const Series* last = nullptr;

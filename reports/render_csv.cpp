@@ -13,12 +13,12 @@ namespace {
 // RFC 4180: quotes fields only if necessary, doubles quotes, ends lines with CR LF.
 std::string quoted(const std::string& field) {
   if (field.find_first_of(",\"\r\n") == std::string::npos) return field;
-  std::string made = "\"";
+  std::string result = "\"";
   for (const char c : field) {
-    if (c == '"') made += '"';
-    made += c;
+    if (c == '"') result += '"';
+    result += c;
   }
-  return made + "\"";
+  return result + "\"";
 }
 
 void add_line(std::string& text, const std::vector<std::string>& fields) {

@@ -155,14 +155,14 @@ Scripts scripts_of(const std::string& vega, bool live) {
   if (!vega.empty()) {
     scripts.add("/*\n" + std::string(builtin_file("vega-notice.txt")) + "*/\n" + vega);
   }
-  std::string own = "\n";
+  std::string script = "\n";
   for (const char* part : {"page.js", "tables.js", "cells.js", "figures.js", "trials.js"}) {
-    own += builtin_file(part);
+    script += builtin_file(part);
   }
   // Must run before the scripts that change the page, because it compares with the page as sent.
-  if (live) own += builtin_file("live.js");
-  own += builtin_file("start.js");
-  scripts.add(std::move(own));
+  if (live) script += builtin_file("live.js");
+  script += builtin_file("start.js");
+  scripts.add(std::move(script));
   return scripts;
 }
 

@@ -26,18 +26,18 @@ std::string cell_latex(const Cell& cell) {
 // Stacks words so that a column is as wide as its numbers; short words share a line.
 std::string head_lines(const std::string& name) {
   constexpr std::size_t kShort = 11;
-  std::string made;
+  std::string result;
   std::size_t length = 0;
   for (std::size_t at = 0; at <= name.size();) {
     const std::size_t end = std::min(name.find(' ', at), name.size());
     const std::string word = name.substr(at, end - at);
     const bool joins = length > 0 && length + 1 + word.size() <= kShort;
-    if (at > 0) made += joins ? " " : "\\\\";
+    if (at > 0) result += joins ? " " : "\\\\";
     length = joins ? length + 1 + word.size() : word.size();
-    made += escaped_latex(word);
+    result += escaped_latex(word);
     at = end + 1;
   }
-  return "\\petlabhead{" + made + "}";
+  return "\\petlabhead{" + result + "}";
 }
 
 class TableWriter {
@@ -45,20 +45,21 @@ class TableWriter {
   explicit TableWriter(const Table& table) : table_(table), errata_(table) { choose_place(); }
 
   std::string text(const std::vector<std::string>& notes) {
-    std::string made = "\\begin{table}[p]\n\\centering\n";
-    if (!table_.title.empty()) made += "\\caption{" + escaped_latex(table_.title) + "}\n";
-    made += "\\begin{fitted}\n\\begin{tabular}{l" + std::string(width(), 'r') + "}\n\\toprule\n" +
-            head() + "\\midrule\n" + rows() + "\\bottomrule\n\\end{tabular}\n\\end{fitted}\n";
+    std::string result = "\\begin{table}[p]\n\\centering\n";
+    if (!table_.title.empty()) result += "\\caption{" + escaped_latex(table_.title) + "}\n";
+    result += "\\begin{fitted}\n\\begin{tabular}{l" + std::string(width(), 'r') + "}\n\\toprule\n" +
+              head() + "\\midrule\n" + rows() + "\\bottomrule\n\\end{tabular}\n\\end{fitted}\n";
     const auto errata = errata_.all();
     if (!notes.empty() || !errata.empty()) {
-      made += "\\begin{tablenotes}\n";
+      result += "\\begin{tablenotes}\n";
       for (const auto& [letter, erratum] : errata) {
-        made += "\\textsuperscript{" + letter + "} erratum: " + escaped_latex(erratum) + "\\par\n";
+        result +=
+            "\\textsuperscript{" + letter + "} erratum: " + escaped_latex(erratum) + "\\par\n";
       }
-      for (const std::string& note : notes) made += escaped_latex(note) + "\\par\n";
-      made += "\\end{tablenotes}\n";
+      for (const std::string& note : notes) result += escaped_latex(note) + "\\par\n";
+      result += "\\end{tablenotes}\n";
     }
-    return made + "\\end{table}\n";
+    return result + "\\end{table}\n";
   }
 
  private:
@@ -166,21 +167,21 @@ class TableWriter {
   }
 
   std::string rows() const {
-    std::string made;
+    std::string result;
     std::string group;
     for (std::size_t row = 0; row < table_.rows.size(); ++row) {
       const Head& head = table_.rows[row];
       if (head.group != group) {
         group = head.group;
-        if (row > 0) made += "\\addlinespace\n";
+        if (row > 0) result += "\\addlinespace\n";
         if (!group.empty()) {
-          made += fmt::format("\\multicolumn{{{}}}{{l}}{{\\textit{{{}}}}} \\\\\n", width() + 1,
-                              escaped_latex(group));
+          result += fmt::format("\\multicolumn{{{}}}{{l}}{{\\textit{{{}}}}} \\\\\n", width() + 1,
+                                escaped_latex(group));
         }
       }
-      made += beside_ ? row_beside(head, table_.cells[row]) : row_below(head, table_.cells[row]);
+      result += beside_ ? row_beside(head, table_.cells[row]) : row_below(head, table_.cells[row]);
     }
-    return made;
+    return result;
   }
 
   const Table& table_;
@@ -203,7 +204,7 @@ double first_x(const Figure& figure) {
 }
 
 std::string figure_latex(const Figure& figure, const std::vector<std::string>& notes) {
-  std::string made = fmt::format(
+  std::string result = fmt::format(
       "\\begin{{figure}}[p]\n\\centering\n\\begin{{fitted}}\n"
       "\\begin{{tikzpicture}}\n"
       "\\begin{{axis}}[width=12cm,height=7.5cm,xlabel={{{}}},ylabel={{{}}},"
@@ -220,32 +221,32 @@ std::string figure_latex(const Figure& figure, const std::vector<std::string>& n
     ++at;
     bool in_legend = false;
     const auto entry = [&](const std::string& more) {
-      made += in_legend ? "" : "\\addlegendentry{" + escaped_latex(series.name) + more + "}\n";
+      result += in_legend ? "" : "\\addlegendentry{" + escaped_latex(series.name) + more + "}\n";
       in_legend = true;
     };
     if (!series.points.empty()) {
-      made += fmt::format(
+      result += fmt::format(
           "\\addplot[{0},mark={1},mark size=1.6pt,error bars/.cd,y dir=both,y explicit] "
           "coordinates {{",
           pen, mark);
       for (const FigurePoint& point : series.points) {
         const auto bar = error_bar(point.cell.measured, figure.errors);
-        made += fmt::format(" ({},{}) +- (0,{})", exact_text(point.x),
-                            exact_text(*point.cell.measured.mean),
-                            bar ? exact_text(bar->high - *point.cell.measured.mean) : "0");
+        result += fmt::format(" ({},{}) +- (0,{})", exact_text(point.x),
+                              exact_text(*point.cell.measured.mean),
+                              bar ? exact_text(bar->high - *point.cell.measured.mean) : "0");
       }
-      made += "};\n";
+      result += "};\n";
       entry("");
     }
     if (!series.published.empty()) {
-      made += fmt::format(
+      result += fmt::format(
           "\\addplot[{0},dashed,mark={1},mark size=1.6pt,mark options={{solid,fill=white}}{2}] "
           "coordinates {{",
           pen, mark, in_legend ? ",forget plot" : "");
       for (const PublishedPoint& point : series.published) {
-        made += fmt::format(" ({},{})", exact_text(point.x), exact_text(point.y));
+        result += fmt::format(" ({},{})", exact_text(point.x), exact_text(point.y));
       }
-      made += "};\n";
+      result += "};\n";
       entry(" (published)");
     }
   }
@@ -253,7 +254,7 @@ std::string figure_latex(const Figure& figure, const std::vector<std::string>& n
     const std::string pen = kPens[at++ % std::size(kPens)];
     const auto rule = [&](double y, const char* style, const std::string& more) {
       // Spans the axis without changing the limits that the points determined.
-      made += fmt::format(
+      result += fmt::format(
           "\\addlegendimage{{{0}{1},no marks}}\\addlegendentry{{{2}{3}}}\n"
           "\\addplot[forget plot,draw=none] coordinates {{({5},{4})}};\n"
           "\\draw[{0}{1}] ({{rel axis cs:0,0}} |- {{axis cs:{5},{4}}}) -- "
@@ -263,13 +264,13 @@ std::string figure_latex(const Figure& figure, const std::vector<std::string>& n
     if (line.cell.measured.is_number()) rule(*line.cell.measured.mean, "", "");
     if (line.cell.published.number) rule(*line.cell.published.number, ",dashed", " (published)");
   }
-  made += "\\end{axis}\n\\end{tikzpicture}\n\\end{fitted}\n";
+  result += "\\end{axis}\n\\end{tikzpicture}\n\\end{fitted}\n";
   std::string caption = escaped_latex(figure.title);
   for (const std::string& note : notes) {
     caption += (caption.empty() ? "" : ". ") + escaped_latex(note);
   }
-  if (!caption.empty()) made += "\\caption{" + caption + ".}\n";
-  return made + "\\end{figure}\n";
+  if (!caption.empty()) result += "\\caption{" + caption + ".}\n";
+  return result + "\\end{figure}\n";
 }
 
 // True if the table would be unreadably small on an upright page.

@@ -70,8 +70,8 @@ std::string trial_html(const RunningTrial& trial, double time) {
   const std::string slot = trial.device.substr(0, trial.device.find(' '));
   if (!slot.empty()) facts.push_back(trial.host.empty() ? slot : slot + " on " + trial.host);
   if (trial.begun_at) facts.push_back("for " + span_text(time - *trial.begun_at));
-  if (trial.told_at && time - *trial.told_at > kSilentFor) {
-    facts.push_back("silent for " + span_text(time - *trial.told_at));
+  if (trial.reported_at && time - *trial.reported_at > kSilentFor) {
+    facts.push_back("silent for " + span_text(time - *trial.reported_at));
   }
   std::string html = fmt::format(
       "<li><h3><code>{}</code> {}</h3>\n<p>{}</p>\n", escaped_html(trial.trial_id.substr(0, 8)),
@@ -110,11 +110,11 @@ Now running_now(const results::Reader& reader, const results::LossReader& losses
     trial.host = attempt.begun.host;
     trial.device = attempt.begun.device;
     trial.begun_at = attempt.started_at;
-    if (const auto told = progress.find(attempt.attempt.key); told != progress.end()) {
-      trial.step = told->second.step;
-      trial.of = told->second.of;
-      trial.loss = told->second.loss;
-      trial.told_at = told->second.time;
+    if (const auto latest = progress.find(attempt.attempt.key); latest != progress.end()) {
+      trial.step = latest->second.step;
+      trial.of = latest->second.of;
+      trial.loss = latest->second.loss;
+      trial.reported_at = latest->second.time;
     }
     trial.curve = losses.of_trial(trial.trial_id, trial.attempt);
     now.running.push_back(std::move(trial));

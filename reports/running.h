@@ -24,8 +24,8 @@ struct RunningTrial {
   std::int64_t step = 0;
   std::int64_t of = 0;  // 0: not reported yet
   std::optional<double> loss;
-  std::optional<double> begun_at;  // seconds since 1970
-  std::optional<double> told_at;   // time of its last progress report
+  std::optional<double> begun_at;     // seconds since 1970
+  std::optional<double> reported_at;  // time of its last progress report
   std::vector<results::LossPoint> curve;
 };
 

@@ -16,9 +16,9 @@ struct Placeholder {
 };
 
 Placeholder placeholder_from(std::string inside) {
-  Placeholder made;
+  Placeholder result;
   if (const std::size_t bar = inside.find('|'); bar != std::string::npos) {
-    made.otherwise = inside.substr(bar + 1);
+    result.otherwise = inside.substr(bar + 1);
     inside.resize(bar);
   }
   if (const std::size_t star = inside.find('*'); star != std::string::npos) {
@@ -26,12 +26,12 @@ Placeholder placeholder_from(std::string inside) {
     const char* end = inside.data() + inside.size();
     if (const auto read = std::from_chars(inside.data() + star + 1, end, factor);
         read.ec == std::errc() && read.ptr == end) {
-      made.factor = factor;
+      result.factor = factor;
       inside.resize(star);
     }
   }
-  made.field = inside;
-  return made;
+  result.field = inside;
+  return result;
 }
 
 // Calls plain(text) and placeholder(inside) for the parts of `text`, in order.
@@ -158,22 +158,22 @@ std::vector<std::int64_t> steps_of(const Condition& condition) {
 }
 
 std::string filled(const std::string& text, const Trial& trial) {
-  std::string made;
+  std::string result;
   take_apart(
-      text, [&](const std::string& plain) { made += plain; },
+      text, [&](const std::string& plain) { result += plain; },
       [&](const std::string& inside) {
         const Placeholder part = placeholder_from(inside);
         const results::Value& value = field_of(trial, part.field);
         const auto number = number_in(value);
         if (part.otherwise && value.index() == 0) {
-          made += *part.otherwise;
+          result += *part.otherwise;
         } else if (part.factor && number) {
-          made += to_text(*number * *part.factor);
+          result += to_text(*number * *part.factor);
         } else {
-          made += to_text(value);
+          result += to_text(value);
         }
       });
-  return made;
+  return result;
 }
 
 std::vector<std::string> fields_in(const std::string& text) {
@@ -186,14 +186,14 @@ std::vector<std::string> fields_in(const std::string& text) {
 
 std::string renamed(const std::string& text,
                     const std::function<std::string(const std::string&)>& name) {
-  std::string made;
+  std::string result;
   take_apart(
-      text, [&](const std::string& plain) { made += plain; },
+      text, [&](const std::string& plain) { result += plain; },
       [&](const std::string& inside) {
         const std::string field = placeholder_from(inside).field;
-        made += "{" + name(field) + inside.substr(field.size()) + "}";
+        result += "{" + name(field) + inside.substr(field.size()) + "}";
       });
-  return made;
+  return result;
 }
 
 }  // namespace petlab::reports

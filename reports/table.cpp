@@ -67,8 +67,8 @@ void compare(const std::vector<Cell*>& cells, std::size_t against) {
     if (at == against) continue;
     const auto other = by_seed(cells[at]->measured);
     if (!other) continue;
-    const metrics::PairedComparison made = metrics::compare(*base, *other);
-    if (made.p) cells[at]->standing.comparison = made;
+    const metrics::PairedComparison comparison = metrics::compare(*base, *other);
+    if (comparison.p) cells[at]->standing.comparison = comparison;
   }
 }
 
@@ -91,14 +91,14 @@ void compare_all(Table& table, const std::string& against) {
 }
 
 InPaper in_paper(const PublishedValue& value) {
-  InPaper made;
-  made.erratum = value.erratum;
+  InPaper result;
+  result.erratum = value.erratum;
   if (const auto* text = std::get_if<std::string>(&value.value)) {
-    made.text = *text;
+    result.text = *text;
   } else {
-    made.number = std::get<double>(value.value);
+    result.number = std::get<double>(value.value);
   }
-  return made;
+  return result;
 }
 
 // Divides a column's means by the mean of row `to`, and published values by that row's published

@@ -47,26 +47,27 @@ std::vector<std::string> last_of(std::vector<std::string> lines) {
 }
 
 AttemptRecord attempt_record(const results::AttemptFacts& facts) {
-  AttemptRecord made;
-  made.number = facts.attempt.number;
-  made.outcome = to_string(facts.outcome);
-  made.reason = facts.reason;
-  if (made.reason.empty() && facts.signal) made.reason = fmt::format("signal {}", *facts.signal);
-  if (made.reason.empty() && facts.exit_code.value_or(0) != 0) {
-    made.reason = fmt::format("exit code {}", *facts.exit_code);
+  AttemptRecord record;
+  record.number = facts.attempt.number;
+  record.outcome = to_string(facts.outcome);
+  record.reason = facts.reason;
+  if (record.reason.empty() && facts.signal)
+    record.reason = fmt::format("signal {}", *facts.signal);
+  if (record.reason.empty() && facts.exit_code.value_or(0) != 0) {
+    record.reason = fmt::format("exit code {}", *facts.exit_code);
   }
-  made.host = facts.begun.host;
-  made.device = facts.begun.device;
-  if (facts.launch && !facts.launch->host.empty()) made.host = facts.launch->host;
-  if (facts.launch && !facts.launch->device.empty()) made.device = facts.launch->device;
-  made.worker = facts.worker;
-  if (!facts.worker_version.empty()) made.worker += " " + facts.worker_version;
-  if (facts.begun.time > 0) made.begun_at = facts.begun.time;
-  if (facts.ended_at && made.begun_at && *facts.ended_at >= *made.begun_at) {
-    made.seconds = *facts.ended_at - *made.begun_at;
+  record.host = facts.begun.host;
+  record.device = facts.begun.device;
+  if (facts.launch && !facts.launch->host.empty()) record.host = facts.launch->host;
+  if (facts.launch && !facts.launch->device.empty()) record.device = facts.launch->device;
+  record.worker = facts.worker;
+  if (!facts.worker_version.empty()) record.worker += " " + facts.worker_version;
+  if (facts.begun.time > 0) record.begun_at = facts.begun.time;
+  if (facts.ended_at && record.begun_at && *facts.ended_at >= *record.begun_at) {
+    record.seconds = *facts.ended_at - *record.begun_at;
   }
-  made.log = last_of(printable_lines(facts.log_tail));
-  return made;
+  record.log = last_of(printable_lines(facts.log_tail));
+  return record;
 }
 
 std::string member_text(const Trial& trial) {
@@ -74,24 +75,24 @@ std::string member_text(const Trial& trial) {
 }
 
 TrialRecord record_of(const Trial& trial, const std::set<std::string>& configuration) {
-  TrialRecord made;
-  made.id = trial.id;
-  made.state = trial.state;
-  made.variant = trial.variant;
+  TrialRecord record;
+  record.id = trial.id;
+  record.state = trial.state;
+  record.variant = trial.variant;
   for (const std::string& field : configuration) {
     const results::Value& value = field_of(trial, field);
-    if (!std::holds_alternative<std::monostate>(value)) made.fields[field] = to_text(value);
+    if (!std::holds_alternative<std::monostate>(value)) record.fields[field] = to_text(value);
   }
-  made.fields["seed"] = std::to_string(trial.seed);
-  made.fields["tasks"] = fmt::format("{}", fmt::join(trial.tasks, ", "));
+  record.fields["seed"] = std::to_string(trial.seed);
+  record.fields["tasks"] = fmt::format("{}", fmt::join(trial.tasks, ", "));
   for (const char* size : {"bls_bits", "stored_bits"}) {
     const results::Value& value = field_of(trial, size);
-    if (!std::holds_alternative<std::monostate>(value)) made.fields[size] = to_text(value);
+    if (!std::holds_alternative<std::monostate>(value)) record.fields[size] = to_text(value);
   }
   for (const results::AttemptFacts& facts : trial.attempts) {
-    made.attempts.push_back(attempt_record(facts));
+    record.attempts.push_back(attempt_record(facts));
   }
-  return made;
+  return record;
 }
 
 // Typical properties of attempts, stored only once; this saves a megabyte for ten thousand
@@ -180,10 +181,10 @@ std::vector<TrialRecord> trial_records(const Report& report, const Dataset& data
     for (const std::string& id : *cell.trials.ids) {
       const auto place = places.find(id);
       if (place == places.end() || !seen.insert(id).second) continue;
-      TrialRecord& made =
+      TrialRecord& record =
           records.emplace_back(record_of(data.trials[place->second.front()], data.configuration));
       for (const std::size_t at : place->second) {
-        made.members.push_back(member_text(data.trials[at]));
+        record.members.push_back(member_text(data.trials[at]));
       }
     }
   });
@@ -262,8 +263,8 @@ std::string trials_json(const std::vector<TrialRecord>& records) {
     return place->second;
   };
   Json trials = Json::object();
-  auto& made = trials.get_ref<Json::object_t&>();
-  made.reserve(records.size());
+  auto& entries = trials.get_ref<Json::object_t&>();
+  entries.reserve(records.size());
   for (const TrialRecord& record : records) {
     Json json = {{"state", record.state}, {"variant", printable(record.variant)}};
     for (const std::string& member : record.members) json["members"].push_back(printable(member));
@@ -277,7 +278,7 @@ std::string trials_json(const std::vector<TrialRecord>& records) {
     }
     for (const LearningCurve& curve : record.curves) json["curves"].push_back(curve_json(curve));
     // Ids are unique, so skip the linear search of operator[].
-    made.emplace_back(record.id, std::move(json));
+    entries.emplace_back(record.id, std::move(json));
   }
   Json equal = Json::object();
   for (const auto& [field, value] : same) equal[printable(field)] = printable(value);

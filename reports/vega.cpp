@@ -61,14 +61,14 @@ Json axis(const AxisTitle& title, const char* field, double largest) {
   // Round ends suit scores, but not a ratio of 1.1 or steps after the last.
   if (field == std::string_view("x")) scale["nice"] = false;
   if (title.log) scale = {{"type", "log"}, {"nice", false}, {"padding", 16}};
-  Json made = {{"field", field},
+  Json axis = {{"field", field},
                {"type", "quantitative"},
                {"title", printable(title.name)},
                {"scale", scale}};
   // Shows 500000 bits as 500k.
   const char* format = largest >= 10'000 ? "~s" : "~g";
-  if (title.log) made["axis"] = {{"format", format}, {"labelOverlap", true}, {"tickCount", 6}};
-  return made;
+  if (title.log) axis["axis"] = {{"format", format}, {"labelOverlap", true}, {"tickCount", 6}};
+  return axis;
 }
 
 Json only(const char* source) { return {{{"filter", {{"field", "source"}, {"equal", source}}}}}; }
@@ -169,15 +169,15 @@ std::string to_vega_lite(const Figure& figure) {
     return Json{{"transform", only(source)}, {"mark", std::move(mark)}, {"encoding", encoding}};
   };
   // Vega would warn about an axis without range for a layer without points.
-  std::map<std::string, bool> there;
+  std::map<std::string, bool> present;
   for (const Json& row : values) {
-    there[row["source"]] = true;
-    if (row.contains("low")) there["bars"] = true;
+    present[row["source"]] = true;
+    if (row.contains("low")) present["bars"] = true;
   }
   Json layers = Json::array();
   const bool many = figure.series.size() > 8;
-  const auto add = [&](const char* needs, Json made) {
-    if (there[needs]) layers.push_back(std::move(made));
+  const auto add = [&](const char* needs, Json specification) {
+    if (present[needs]) layers.push_back(std::move(specification));
   };
   add("measured", layer("measured", {{"type", "line"}, {"strokeWidth", many ? 1.2 : 2}}, 1, true));
   Json bars = layer("measured", {{"type", "rule"}, {"strokeWidth", 1.4}}, 0.8, true);
