@@ -124,25 +124,25 @@ ResampledDifference summarise(std::vector<double> replicates, double difference,
                                replicates.begin());
   };
   const auto n = static_cast<double>(replicates.size());
-  ResampledDifference made;
-  made.acceleration = acceleration;
+  ResampledDifference result;
+  result.acceleration = acceleration;
   // Ties count half: values of a metric of counts are on a grid.
-  made.bias_correction =
+  result.bias_correction =
       normal_quantile((below(difference - slack) + up_to(difference + slack)) / (2 * n));
   const double tail = (1 - confidence) / 2;
-  made.percentile = {sorted_quantile(replicates, tail), sorted_quantile(replicates, 1 - tail)};
+  result.percentile = {sorted_quantile(replicates, tail), sorted_quantile(replicates, 1 - tail)};
   Correction correction;
-  if (std::isfinite(made.bias_correction)) {
-    correction = {made.bias_correction, acceleration};
-    made.bca = Interval{sorted_quantile(replicates, correction.share(tail)),
-                        sorted_quantile(replicates, correction.share(1 - tail))};
+  if (std::isfinite(result.bias_correction)) {
+    correction = {result.bias_correction, acceleration};
+    result.bca = Interval{sorted_quantile(replicates, correction.share(tail)),
+                          sorted_quantile(replicates, correction.share(1 - tail))};
   }
-  made.deviation = replicates.size() < 2 ? 0 : *sample_deviation(replicates);
+  result.deviation = replicates.size() < 2 ? 0 : *sample_deviation(replicates);
   const double not_above = (up_to(slack) + 1) / (n + 1);
   const double not_below = (n - below(-slack) + 1) / (n + 1);
-  made.p =
+  result.p =
       std::min({1.0, 2 * correction.tail(not_above), 2 * (1 - correction.tail(1 - not_below))});
-  return made;
+  return result;
 }
 
 struct Draw {
@@ -279,17 +279,17 @@ std::optional<std::vector<double>> PairedExamples::leave_one_out(std::size_t see
 std::optional<CrossedBootstrap> crossed_bootstrap(const PairedExamples& pairs,
                                                   const CrossedBootstrapOptions& options) {
   require_resampling(pairs, options);
-  CrossedBootstrap made;
-  made.by_seed = differences_by_seed(pairs);
-  if (made.by_seed.empty()) return std::nullopt;
+  CrossedBootstrap result;
+  result.by_seed = differences_by_seed(pairs);
+  if (result.by_seed.empty()) return std::nullopt;
   const auto without = without_each_example(pairs, options.threads);
   if (without.empty()) return std::nullopt;
-  made.difference = plain_mean(made.by_seed);
-  made.seed_error = standard_error(made.by_seed);
+  result.difference = plain_mean(result.by_seed);
+  result.seed_error = standard_error(result.by_seed);
   const std::vector<double> of_examples = influences(mean_over_seeds(without));
-  const std::vector<double> of_seeds = influences(without_each_seed(made.by_seed));
+  const std::vector<double> of_seeds = influences(without_each_seed(result.by_seed));
   const auto n = static_cast<double>(pairs.examples());
-  made.example_error = std::sqrt(scaled_power_sum(of_examples, 2) * n / (n - 1));
+  result.example_error = std::sqrt(scaled_power_sum(of_examples, 2) * n / (n - 1));
 
   std::vector<double> both(static_cast<std::size_t>(options.replicates));
   std::vector<double> examples_only(both.size());
@@ -310,22 +310,22 @@ std::optional<CrossedBootstrap> crossed_bootstrap(const PairedExamples& pairs,
         examples_only[static_cast<std::size_t>(replicate)] = plain_mean(by_seed);
       });
   if (undefined) return std::nullopt;
-  made.examples = summarise(std::move(examples_only), made.difference,
-                            acceleration_of({}, of_examples), options.confidence);
+  result.examples = summarise(std::move(examples_only), result.difference,
+                              acceleration_of({}, of_examples), options.confidence);
   if (static_cast<std::int64_t>(pairs.seeds()) >= kFewestPairs) {
-    made.both = summarise(std::move(both), made.difference, acceleration_of(of_seeds, of_examples),
-                          options.confidence);
-    made.two_way =
-        two_way_test(made.difference, made.by_seed, without, of_examples, options.confidence);
-    made.interval = made.both->bca.value_or(made.both->percentile);
-    made.p = made.both->p;
-    if (made.two_way) {
-      made.interval = Interval{std::min(made.interval->low, made.two_way->interval.low),
-                               std::max(made.interval->high, made.two_way->interval.high)};
-      made.p = std::max(*made.p, made.two_way->p);
+    result.both = summarise(std::move(both), result.difference,
+                            acceleration_of(of_seeds, of_examples), options.confidence);
+    result.two_way =
+        two_way_test(result.difference, result.by_seed, without, of_examples, options.confidence);
+    result.interval = result.both->bca.value_or(result.both->percentile);
+    result.p = result.both->p;
+    if (result.two_way) {
+      result.interval = Interval{std::min(result.interval->low, result.two_way->interval.low),
+                                 std::max(result.interval->high, result.two_way->interval.high)};
+      result.p = std::max(*result.p, result.two_way->p);
     }
   }
-  return made;
+  return result;
 }
 
 }  // namespace petlab::metrics

@@ -57,10 +57,10 @@ void ExactSum::carry() {
 }
 
 void ExactSum::merge(const ExactSum& other) {
-  ExactSum theirs = other;
-  theirs.carry();
+  ExactSum carried = other;
+  carried.carry();
   carry();
-  for (std::size_t d = 0; d < digits_.size(); ++d) digits_[d] += theirs.digits_[d];
+  for (std::size_t d = 0; d < digits_.size(); ++d) digits_[d] += carried.digits_[d];
   carry();
 }
 

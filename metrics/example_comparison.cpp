@@ -278,7 +278,7 @@ ExampleComparison compare_labels(const MetricRow& metric, std::span<const SeedPr
                                  needed - 1, num_labels));
   }
   const LabelExamples pairs(metric, num_labels == 0 ? needed : num_labels, gold, predicted);
-  ExampleComparison made;
+  ExampleComparison result;
   if (metric.of_labels == accuracy) {
     for (const auto& [a, b] : predicted) {
       std::int64_t only_a = 0;
@@ -287,11 +287,11 @@ ExampleComparison compare_labels(const MetricRow& metric, std::span<const SeedPr
         only_a += a[i] == gold[i] && b[i] != gold[i];
         only_b += a[i] != gold[i] && b[i] == gold[i];
       }
-      made.mcnemar.push_back(mcnemar(only_a, only_b));
+      result.mcnemar.push_back(mcnemar(only_a, only_b));
     }
   }
-  made.bootstrap = crossed_bootstrap(pairs, options);
-  return made;
+  result.bootstrap = crossed_bootstrap(pairs, options);
+  return result;
 }
 
 std::optional<CrossedBootstrap> compare_scores(const MetricRow& metric,
@@ -334,20 +334,20 @@ ExampleComparison compare_examples(const MetricRow& metric, std::span<const Seed
                                    std::int64_t num_labels) {
   if (seeds.empty()) throw std::invalid_argument("no seeds: a comparison needs at least 1");
   require_same_examples(seeds);
-  ExampleComparison made;
+  ExampleComparison result;
   switch (metric.input) {
     case MetricInput::labels:
-      made = compare_labels(metric, seeds, options, num_labels);
+      result = compare_labels(metric, seeds, options, num_labels);
       break;
     case MetricInput::scores:
-      made.bootstrap = compare_scores(metric, seeds, options);
+      result.bootstrap = compare_scores(metric, seeds, options);
       break;
     case MetricInput::text:
-      made.bootstrap = crossed_bootstrap(TextExamples(metric, seeds, options.threads), options);
+      result.bootstrap = crossed_bootstrap(TextExamples(metric, seeds, options.threads), options);
       break;
   }
-  made.examples = static_cast<std::int64_t>(seeds.front().a.gold.size());
-  return made;
+  result.examples = static_cast<std::int64_t>(seeds.front().a.gold.size());
+  return result;
 }
 
 }  // namespace petlab::metrics

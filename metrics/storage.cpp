@@ -60,9 +60,10 @@ std::int64_t hypernetwork_numbers(const ModuleStorage& module) {
   const auto linear = [](std::int64_t in, std::int64_t out) { return in * out + out; };
   // Down and up projections with biases, and the norm's weight and bias, all generated from the
   // projection.
-  const std::int64_t made = 2 * module.size * module.d_model + module.size + 3 * module.d_model;
+  const std::int64_t generated =
+      2 * module.size * module.d_model + module.size + 3 * module.d_model;
   const std::int64_t generator = linear(3 * embedding, hidden) + linear(hidden, projected) +
-                                 2 * projected + linear(projected, made);
+                                 2 * projected + linear(projected, generated);
   // Each task, each layer and two positions in each stack have an embedding.
   return (module.tasks + module.layers + 4) * embedding + 2 * generator;
 }
