@@ -129,9 +129,9 @@ std::vector<FieldProblem> backbone_problems(const TrialConfig& config,
   const bool is_encoder = shape.decoder_layers == 0;
   const std::string encoder = fmt::format("an encoder ({})", shape.model_type);
   for (const std::string& name : config.tasks) {
-    const auto own = std::find_if(declared.begin(), declared.end(),
-                                  [&](const TaskDeclaration& task) { return task.name == name; });
-    const TaskDeclaration* const task = own == declared.end() ? find_task(name) : &*own;
+    const auto found = std::find_if(declared.begin(), declared.end(),
+                                    [&](const TaskDeclaration& task) { return task.name == name; });
+    const TaskDeclaration* const task = found == declared.end() ? find_task(name) : &*found;
     if (task == nullptr) continue;  // reported by field_problems()
     const std::string field = config.tasks.size() > 1 ? "tasks" : "task";
     if (is_encoder && task->kind == TaskKind::text) {

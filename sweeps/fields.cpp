@@ -394,9 +394,9 @@ std::string default_text(const Field& field) {
   const std::string usual = text(field.get(TrialConfig()));
   std::string all = usual;
   for (const ModuleRow& row : modules()) {
-    const std::string own = text(field.get(default_config(row.kind)));
-    if (field.name != "module.kind" && own != usual) {
-      all += fmt::format("; {} {}", row.kind, own);
+    const std::string kind_default = text(field.get(default_config(row.kind)));
+    if (field.name != "module.kind" && kind_default != usual) {
+      all += fmt::format("; {} {}", row.kind, kind_default);
     }
   }
   return all;

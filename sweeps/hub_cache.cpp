@@ -62,11 +62,11 @@ std::string commit_of(const fs::path& model, const std::string& revision,
 
 bool is_complete(const fs::path& snapshot) {
   // A link to a blob that is still being downloaded counts as missing.
-  const auto there = [&](std::string_view file) {
+  const auto exists = [&](std::string_view file) {
     std::error_code unreadable;
     return fs::exists(snapshot / file, unreadable);
   };
-  return there("config.json") && std::any_of(kWeightFiles.begin(), kWeightFiles.end(), there);
+  return exists("config.json") && std::any_of(kWeightFiles.begin(), kWeightFiles.end(), exists);
 }
 
 }  // namespace

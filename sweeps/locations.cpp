@@ -114,20 +114,20 @@ std::filesystem::path backbone_folder(const Locations& locations, const std::str
         fmt::format("backbone {}: the folder {} with config.json and weights does not exist",
                     backbone, folder.string()));
   }
-  std::vector<std::string> there;
+  std::vector<std::string> names;
   for (std::filesystem::directory_iterator it(locations.models(), unreadable), end;
        !unreadable && it != end; it.increment(unreadable)) {
     std::error_code unknown;
-    if (it->is_directory(unknown)) there.push_back(it->path().filename().string());
+    if (it->is_directory(unknown)) names.push_back(it->path().filename().string());
   }
-  std::sort(there.begin(), there.end());
+  std::sort(names.begin(), names.end());
   std::string known;
-  for (const std::string& name : there) known += (known.empty() ? "" : ", ") + name;
-  const std::string near = nearest_word(backbone, there);
+  for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
+  const std::string near = nearest_word(backbone, names);
   throw Error(fmt::format(
       "backbone {}: the folder {} with config.json and weights does not exist; there {}{} (move "
       "the folder with PETLAB_HOME; a name with a slash is a path{})",
-      backbone, folder.string(), there.empty() ? "is none" : fmt::format("are: {}", known),
+      backbone, folder.string(), names.empty() ? "is none" : fmt::format("are: {}", known),
       near.empty() ? "" : fmt::format(", nearest: {}", near),
       locations.hub.empty()
           ? ""

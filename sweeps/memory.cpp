@@ -242,12 +242,12 @@ class Estimator {
   }
 
   void add(const TrainedWeight& weight) {
-    const std::int64_t own = weight.numbers * (weight.share ? 1 : weight.layers);
+    const std::int64_t values = weight.numbers * (weight.share ? 1 : weight.layers);
     const std::int64_t all = weight.numbers * weight.layers;
     const std::int64_t tasks = static_cast<std::int64_t>(tasks_.size());
     std::int64_t scores = 0;
-    trained_weights_ += kFloat * own;
-    trained_optimizer_ += kFloat * own;  // gradient
+    trained_weights_ += kFloat * values;
+    trained_optimizer_ += kFloat * values;  // gradient
     if (weight.masked) {
       const std::int64_t of_tasks = tasks > 1 ? weight.numbers * tasks : 0;
       trained_weights_ += number_ * all + kFloat * (all + of_tasks);  // merged weights, masks
@@ -256,14 +256,14 @@ class Estimator {
       // Gradients of values and masks for all layers.
       largest_update_ = std::max(largest_update_, (tasks > 1 ? 5 : 3) * kFloat * all);
     } else if (number_ != kFloat) {
-      trained_weights_ += number_ * own;
-      trained_optimizer_ += number_ * own;
+      trained_weights_ += number_ * values;
+      trained_optimizer_ += number_ * values;
     }
-    const std::int64_t moved = (weight.trained ? own : 0) + scores;
+    const std::int64_t moved = (weight.trained ? values : 0) + scores;
     trained_weights_ += kFloat * scores;
     trained_optimizer_ += kFloat * (scores + 2 * moved + moved);  // moments, best weights
     trained_values_ += kFloat * moved;
-    largest_update_ = std::max(largest_update_, kFloat * std::max(own, scores));
+    largest_update_ = std::max(largest_update_, kFloat * std::max(values, scores));
   }
 
   void add_full() {

@@ -142,9 +142,9 @@ class Expander {
       for (const KindDefault& preset : row.defaults) {
         const Field* const field = find_field(preset.field);
         if (state.lines.fields[index_of(field)] != 0) continue;
-        const bool own = row.kind == state.config.module.kind;
-        if (own || find_own_default(state.config.module.kind, preset.field) == nullptr) {
-          field->set(state.config, own ? preset.json() : field->get(TrialConfig()));
+        const bool is_own_kind = row.kind == state.config.module.kind;
+        if (is_own_kind || find_own_default(state.config.module.kind, preset.field) == nullptr) {
+          field->set(state.config, is_own_kind ? preset.json() : field->get(TrialConfig()));
         }
       }
     }
@@ -421,11 +421,11 @@ class Expander {
     TrialId id = trial_id(config, backbone, digests);
     const auto [known, is_new] = trial_index_.emplace(id.value, sweep_.trials.size());
     if (!is_new) {
-      SweepTrial& twin = sweep_.trials[known->second];
+      SweepTrial& existing = sweep_.trials[known->second];
       // Variants are processed one after the other, each with all its points.
-      if (!name.empty() && twin.variants.back() != name) twin.variants.push_back(name);
-      twin.priority = std::max(twin.priority, state.priority);
-      if (twin.storage_note.empty()) twin.storage_note = std::move(state.storage_note);
+      if (!name.empty() && existing.variants.back() != name) existing.variants.push_back(name);
+      existing.priority = std::max(existing.priority, state.priority);
+      if (existing.storage_note.empty()) existing.storage_note = std::move(state.storage_note);
       return known->second;
     }
     SweepTrial trial;
@@ -467,22 +467,24 @@ class Expander {
       fields.push_back((setting.target == Target::user ? "user." : "") + setting.name);
     }
     std::vector<std::string> names;
-    bool own = true;  // true if the variants themselves set the fields of the list
+    bool all_set = true;  // true if the variants themselves set the fields of the list
     for (const std::size_t variant : variants) {
-      const std::vector<Setting>& said = draft_.variants[variant].settings;
+      const std::vector<Setting>& variant_settings = draft_.variants[variant].settings;
       if (!draft_.variants[variant].name.empty()) names.push_back(draft_.variants[variant].name);
-      own = own && std::all_of(settings.begin(), settings.end(), [&](const Setting& setting) {
-              return std::any_of(said.begin(), said.end(), [&](const Setting& other) {
-                return other.target == setting.target &&
-                       (other.target == Target::tasks || other.name == setting.name);
-              });
-            });
+      all_set =
+          all_set && std::all_of(settings.begin(), settings.end(), [&](const Setting& setting) {
+            return std::any_of(
+                variant_settings.begin(), variant_settings.end(), [&](const Setting& other) {
+                  return other.target == setting.target &&
+                         (other.target == Target::tasks || other.name == setting.name);
+                });
+          });
     }
     sweep_.notes.push_back(
         fmt::format("{}:{}: the values of {} change nothing{}{}: equal trials are merged",
                     sweep_.file.string(), axis.line, fmt::join(fields, ", "),
                     names.empty() ? "" : fmt::format(" for {}", fmt::join(names, ", ")),
-                    !own                ? ""
+                    !all_set            ? ""
                     : names.size() == 1 ? ", which sets its own"
                                         : ", which set their own"));
   }

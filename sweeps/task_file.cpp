@@ -261,8 +261,9 @@ class TaskReader {
     }
     std::vector<std::string> sorted = task_.classes;
     std::sort(sorted.begin(), sorted.end());
-    if (const auto twin = std::adjacent_find(sorted.begin(), sorted.end()); twin != sorted.end()) {
-      problems_.add(line, "labels", base::in_quotes(*twin) + " twice", "each label once");
+    if (const auto repeated = std::adjacent_find(sorted.begin(), sorted.end());
+        repeated != sorted.end()) {
+      problems_.add(line, "labels", base::in_quotes(*repeated) + " twice", "each label once");
     }
   }
 
