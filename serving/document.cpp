@@ -28,25 +28,25 @@ std::string gzip(const std::string& bytes) {
   std::string packed(deflateBound(&stream, bytes.size()), '\0');
   // zlib counts a call's input in 32 bits, so longer pages are passed in pieces.
   constexpr std::size_t kPiece = std::size_t{1} << 30;
-  std::size_t taken = 0;
-  std::size_t made = 0;
+  std::size_t read = 0;
+  std::size_t written = 0;
   int state = Z_OK;
   while (state == Z_OK) {
-    const std::size_t in = std::min(kPiece, bytes.size() - taken);
-    const std::size_t out = std::min(kPiece, packed.size() - made);
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data() + taken));
+    const std::size_t in = std::min(kPiece, bytes.size() - read);
+    const std::size_t out = std::min(kPiece, packed.size() - written);
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data() + read));
     stream.avail_in = static_cast<uInt>(in);
-    stream.next_out = reinterpret_cast<Bytef*>(packed.data() + made);
+    stream.next_out = reinterpret_cast<Bytef*>(packed.data() + written);
     stream.avail_out = static_cast<uInt>(out);
-    state = deflate(&stream, taken + in == bytes.size() ? Z_FINISH : Z_NO_FLUSH);
-    taken += in - stream.avail_in;
-    made += out - stream.avail_out;
+    state = deflate(&stream, read + in == bytes.size() ? Z_FINISH : Z_NO_FLUSH);
+    read += in - stream.avail_in;
+    written += out - stream.avail_out;
   }
   deflateEnd(&stream);
   if (state != Z_STREAM_END) {
     throw std::runtime_error(fmt::format("a page cannot be compressed: zlib returned {}", state));
   }
-  packed.resize(made);
+  packed.resize(written);
   return packed;
 }
 

@@ -29,9 +29,9 @@ bool same_secret(std::string_view a, std::string_view b) {
 }
 
 std::string lower(std::string_view text) {
-  std::string made(text);
-  for (char& c : made) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return made;
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
 }
 
 bool is_own_name(const std::string& name, const Rules& rules) {
@@ -110,8 +110,8 @@ Verdict judge(const Asked& asked, const Rules& rules) {
     return Refused{403, "pages of other sites cannot use reports"};
   }
   if (!rules.token.empty()) {
-    if (const std::string_view told = value_in(query, '&', "token"); !told.empty()) {
-      if (!same_secret(told, rules.token)) {
+    if (const std::string_view given = value_in(query, '&', "token"); !given.empty()) {
+      if (!same_secret(given, rules.token)) {
         return Refused{403, "the token differs from the one that petlab serve printed"};
       }
       if (path == "/") return SignedIn{};

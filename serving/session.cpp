@@ -227,15 +227,15 @@ void Session::tell(bool beat) {
   if (writing_) return;
   const Content& content = state_.content;
   head_.clear();
-  if (content.now.bytes != nullptr && told_now_ != content.now.tag) {
-    told_now_ = content.now.tag;
+  if (content.now.bytes != nullptr && sent_now_tag_ != content.now.tag) {
+    sent_now_tag_ = content.now.tag;
     head_ += "event: now\ndata: ";
     base::append_quoted(head_, *content.now.bytes);
     head_ += "\n\n";
   }
   const Text& part = content.changing_part.plain;
-  if (part.bytes != nullptr && told_part_ != part.tag) {
-    told_part_ = part.tag;
+  if (part.bytes != nullptr && sent_part_tag_ != part.tag) {
+    sent_part_tag_ = part.tag;
     head_ += fmt::format("event: page\ndata: {}\n\n", part.tag);
   }
   if (head_.empty() && beat) head_ = ": it goes on\n\n";

@@ -97,8 +97,8 @@ class Session : public std::enable_shared_from_this<Session> {
   bool head_only_ = false;
   bool is_live_ = false;
   bool writing_ = false;
-  std::string told_part_;  // tags of the content sent to an open page
-  std::string told_now_;
+  std::string sent_part_tag_;  // tags of the content sent to an open page
+  std::string sent_now_tag_;
 };
 
 }  // namespace petlab::serving
