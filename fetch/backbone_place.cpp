@@ -158,13 +158,13 @@ class FolderPlace : public BackbonePlace {
                sweeps::FileDigests& digests) const override {
     std::error_code unreadable;
     for (const HubFile& file : files) {
-      const fs::path there = folder_ / file.name;
-      if (read_record(record_file()) || !fs::exists(there, unreadable)) continue;
-      if (has_digest(there, file.etag, digests)) continue;
+      const fs::path path = folder_ / file.name;
+      if (read_record(record_file()) || !fs::exists(path, unreadable)) continue;
+      if (has_digest(path, file.etag, digests)) continue;
       throw Error(
           fmt::format("{}: exists, but differs from the file to fetch; --into needs a new folder, "
                       "or one created by petlab fetch",
-                      there.string()));
+                      path.string()));
     }
     make_folders(own_);
   }

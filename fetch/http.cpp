@@ -263,9 +263,9 @@ struct Http::Impl {
       return outcome;
     }
     if (outcome.status >= 400) {
-      const std::string said = receiver.printable_header("x-error-message");
+      const std::string reason = receiver.printable_header("x-error-message");
       outcome.text = fmt::format("{}: the server answered with status {}{}", url, outcome.status,
-                                 said.empty() ? "" : fmt::format(" ({})", said));
+                                 reason.empty() ? "" : fmt::format(" ({})", reason));
       outcome.passing = is_passing(outcome.status);
       if (const auto seconds = number_of(receiver.header("retry-after"))) {
         outcome.wait = std::chrono::seconds(std::min<std::uintmax_t>(*seconds, 3600));
@@ -352,25 +352,25 @@ void Http::download(const Download& wanted) {
       throw Error(
           fmt::format("{}: cannot be read: {}", wanted.file.string(), std::strerror(errno)));
     }
-    auto there = static_cast<std::uintmax_t>(status.st_size);
-    if (there == wanted.size) break;
-    if (there > wanted.size) there = 0;  // left over from another file; overwritten
+    auto existing = static_cast<std::uintmax_t>(status.st_size);
+    if (existing == wanted.size) break;
+    if (existing > wanted.size) existing = 0;  // left over from another file; overwritten
     Receiver receiver;
     receiver.name = wanted.name;
     receiver.file = fd;
-    receiver.asked_from = there;
+    receiver.asked_from = existing;
     receiver.size = wanted.size;
     receiver.received = &impl_->received;
     impl_->prepare(receiver, wanted.url, wanted.token);
-    const std::string range = fmt::format("{}-", there);
-    if (there > 0) curl_easy_setopt(impl_->handle, CURLOPT_RANGE, range.c_str());
+    const std::string range = fmt::format("{}-", existing);
+    if (existing > 0) curl_easy_setopt(impl_->handle, CURLOPT_RANGE, range.c_str());
     Impl::Outcome outcome = impl_->perform(receiver, wanted.url);
     if (outcome.text.empty() && receiver.placed && receiver.at == wanted.size) break;
     if (outcome.text.empty()) {
       outcome.text = fmt::format("{}: the server sent {} of {} bytes", wanted.name,
-                                 receiver.placed ? receiver.at : there, wanted.size);
+                                 receiver.placed ? receiver.at : existing, wanted.size);
       outcome.passing = true;
-    } else if (outcome.status == 416 && there > 0) {
+    } else if (outcome.status == 416 && existing > 0) {
       // The existing part cannot be resumed, so start from the beginning.
       if (::ftruncate(fd, 0) != 0) {
         throw Error(

@@ -284,8 +284,8 @@ std::vector<HubFile> HubRepository::list(const std::string& commit) const {
     std::string page = fmt::format("{}/api/models/{}/tree/{}", settings_.endpoint, name_, commit);
     for (int pages = 0; !page.empty() && pages < kMostPages; ++pages) {
       // The token is not sent to other servers.
-      const bool own = page.starts_with(settings_.endpoint + "/");
-      const Answer answer = http_.get(page, own ? settings_.token : "");
+      const bool same_server = page.starts_with(settings_.endpoint + "/");
+      const Answer answer = http_.get(page, same_server ? settings_.token : "");
       const std::vector<HubFile> more = parse_listing(answer.body, name_);
       files.insert(files.end(), more.begin(), more.end());
       const auto link = answer.headers.find("link");
