@@ -92,18 +92,18 @@ EventTimes read_times(const fs::path& file, std::int64_t to) {
 // Makes a name usable as one part of a path and of TensorBoard's run name. Names too long for a
 // file system are cut and get a digest to keep them distinct.
 std::string folder_name(const std::string& name) {
-  std::string made;
+  std::string folder;
   for (const unsigned char c : name) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '_' || c == '-' || (c == '.' && !made.empty());
-    made += plain ? std::string(1, static_cast<char>(c)) : fmt::format("%{:02X}", c);
+                       c == '_' || c == '-' || (c == '.' && !folder.empty());
+    folder += plain ? std::string(1, static_cast<char>(c)) : fmt::format("%{:02X}", c);
   }
   constexpr std::size_t kLongest = 200;
-  if (made.size() > kLongest) {
-    made.resize(kLongest - 16);
-    made += "~" + base::sha256(name).substr(std::string_view("sha256:").size(), 12);
+  if (folder.size() > kLongest) {
+    folder.resize(kLongest - 16);
+    folder += "~" + base::sha256(name).substr(std::string_view("sha256:").size(), 12);
   }
-  return made;
+  return folder;
 }
 
 RunEnd end_of(const TrialFacts& facts) {
@@ -143,12 +143,13 @@ class TensorboardWriter {
     for (const results::SeriesName& series : request_.scores.series_of(facts.trial_id)) {
       for (const results::HistoryPoint& point : request_.scores.history(facts.trial_id, series)) {
         const auto& by_seq = times[point.attempt].by_seq;
-        const auto told = by_seq.find(point.seq);
+        const auto reported = by_seq.find(point.seq);
         const AttemptFacts* attempt = attempt_numbered(facts, point.attempt);
         const double over =
             attempt == nullptr ? 0 : attempt->ended_at.value_or(attempt->begun.time);
         points.push_back({fmt::format("{}/{}/{}", series.split, series.task, series.name),
-                          point.step, told == by_seq.end() ? over : told->second, point.value});
+                          point.step, reported == by_seq.end() ? over : reported->second,
+                          point.value});
       }
     }
     std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
