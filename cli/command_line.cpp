@@ -146,7 +146,7 @@ std::string unknown_word_of(std::span<const Subcommand> table, const CLI::App& a
 const Subcommand* named_alone(std::span<const Subcommand> table,
                               std::span<const std::string> words) {
   for (const Subcommand& row : table) {
-    if (!words.empty() && row.name == words.front()) return row.tells_of_others ? nullptr : &row;
+    if (!words.empty() && row.name == words.front()) return row.describes_others ? nullptr : &row;
   }
   return nullptr;
 }

@@ -47,20 +47,20 @@ void print_fields(std::ostream& out) {
 
 // Escapes text for roff, where a backslash and a leading dot or quote mark are special.
 std::string roff(const std::string& text) {
-  std::string made;
+  std::string result;
   bool begins = true;
   for (const char c : text) {
-    if (begins && (c == '.' || c == '\'')) made += "\\&";
+    if (begins && (c == '.' || c == '\'')) result += "\\&";
     if (c == '\\') {
-      made += "\\e";
+      result += "\\e";
     } else if (c == '-') {
-      made += "\\-";
+      result += "\\-";
     } else {
-      made += c;
+      result += c;
     }
     begins = c == '\n';
   }
-  return made;
+  return result;
 }
 
 // A command and its subcommands (`petlab db export archive`).

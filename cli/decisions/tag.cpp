@@ -71,9 +71,9 @@ TagRequest read_request(const TagArguments& arguments, double time) {
 std::vector<Remark> real_changes(const std::vector<Remark>& wanted, const results::Remarks& known) {
   std::vector<Remark> changes;
   for (Remark one : wanted) {
-    const bool there =
+    const bool exists =
         std::find(known.tags.begin(), known.tags.end(), one.text) != known.tags.end();
-    if (there == (one.what == Remark::What::tag)) continue;
+    if (exists == (one.what == Remark::What::tag)) continue;
     for (const Remark& before : known.all) {
       if (before.what == Remark::What::note || before.text != one.text) continue;
       one.time = std::max(one.time, std::nextafter(before.time, HUGE_VAL));

@@ -116,9 +116,9 @@ ExportedTable export_scores(const results::OneState& state, TableFile file,
   }
   columns.insert(columns.end(), {"trial_id", "task", "split", "metric", "step", "value"});
   for (const Word& word : results::words()) {
-    const bool there = word.scope == WordScope::score || word.scope == WordScope::member ||
-                       word.name == "trial_id";
-    if (there) continue;
+    const bool exported = word.scope == WordScope::score || word.scope == WordScope::member ||
+                          word.name == "trial_id";
+    if (exported) continue;
     question.fields.push_back(word);
     columns.push_back(word.name);
   }

@@ -37,9 +37,9 @@ int import_from(const ImportArguments& arguments, Streams streams) {
                                          ? std::filesystem::path(arguments.from)
                                          : orchestrator::unpack_archive(arguments.from, incoming);
   results::Store store(database);
-  const orchestrator::TakenOver taken =
+  const orchestrator::TakenOver merged =
       orchestrator::take_over(store, incoming, from, {arguments.from});
-  return print_taken_over(taken, database.string(), arguments.from, arguments.json, streams);
+  return print_taken_over(merged, database.string(), arguments.from, arguments.json, streams);
 }
 
 }  // namespace

@@ -17,13 +17,13 @@ class NewFolder {
   NewFolder& operator=(const NewFolder&) = delete;
 
   /// The temporary folder to fill.
-  const std::filesystem::path& path() const { return made_; }
+  const std::filesystem::path& path() const { return temporary_; }
   /// Gives the folder its final name. Throws results::Error.
   void keep();
 
  private:
   std::filesystem::path folder_;
-  std::filesystem::path made_;
+  std::filesystem::path temporary_;
 };
 
 }  // namespace petlab::cli

@@ -15,7 +15,7 @@ std::filesystem::path runs_to_fill(const StoredArguments& arguments);
 
 /// Prints the result of `merge` and `import`: a summary line and a line for each conflict and each
 /// skipped item, or one JSON object. Returns kSomeFailed if there are any of these.
-int print_taken_over(const orchestrator::TakenOver& taken, const std::string& database,
+int print_taken_over(const orchestrator::TakenOver& merged, const std::string& database,
                      const std::string& source, bool json, Streams streams);
 
 }  // namespace petlab::cli

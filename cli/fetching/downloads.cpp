@@ -239,7 +239,8 @@ std::vector<const fetch::DataSource*> wanted_sources(const std::vector<std::stri
 }
 
 // The folder in which petlab already finds a task's data; empty if none.
-std::filesystem::path data_there(const std::string& name, const sweeps::Locations& locations) {
+std::filesystem::path existing_data_folder(const std::string& name,
+                                           const sweeps::Locations& locations) {
   for (const sweeps::TaskDeclaration& task : sweeps::tasks()) {
     if (task.name != name) continue;
     try {
@@ -267,11 +268,11 @@ int fetch_all_data(const FetchArguments& arguments, Streams streams) {
   const bool over = downloads(
       options, streams, environment, [&](fetch::Http& http, const fetch::Watcher& watcher) {
         for (const fetch::DataSource* source : sources) {
-          const std::filesystem::path there = arguments.into.empty()
-                                                  ? data_there(source->task, locations)
-                                                  : std::filesystem::path();
-          if (!there.empty() && there != into / source->folder) {
-            streams.out << fmt::format("{}: already in {}\n", source->task, there.string())
+          const std::filesystem::path existing = arguments.into.empty()
+                                                     ? existing_data_folder(source->task, locations)
+                                                     : std::filesystem::path();
+          if (!existing.empty() && existing != into / source->folder) {
+            streams.out << fmt::format("{}: already in {}\n", source->task, existing.string())
                         << std::flush;
             continue;
           }

@@ -276,13 +276,14 @@ std::vector<std::string> draw(const LivePicture& picture, int width, int height)
   std::size_t room = most - lines.size();
   std::size_t shown = 0;
   for (auto failure = picture.failures.rbegin(); failure != picture.failures.rend(); ++failure) {
-    std::vector<std::string> its =
+    std::vector<std::string> drawn =
         draw_failure(*failure, height > 0 ? std::optional(width) : std::nullopt, picture.colour);
     const bool others = picture.failures.size() > shown + 1;
-    if (its.size() + (others ? 1 : 0) > room) its.resize(std::min<std::size_t>(its.size(), 1));
-    if (its.size() + (others ? 1 : 0) > room) break;
-    room -= its.size();
-    failures.push_back(std::move(its));
+    if (drawn.size() + (others ? 1 : 0) > room)
+      drawn.resize(std::min<std::size_t>(drawn.size(), 1));
+    if (drawn.size() + (others ? 1 : 0) > room) break;
+    room -= drawn.size();
+    failures.push_back(std::move(drawn));
     ++shown;
   }
   const bool earlier = shown < picture.failures.size() && room > 0;
@@ -295,8 +296,8 @@ std::vector<std::string> draw(const LivePicture& picture, int width, int height)
     lines.push_back(
         cut(fmt::format("{} earlier failures", picture.failures.size() - shown), width));
   }
-  for (auto its = failures.rbegin(); its != failures.rend(); ++its) {
-    lines.insert(lines.end(), its->begin(), its->end());
+  for (auto failure = failures.rbegin(); failure != failures.rend(); ++failure) {
+    lines.insert(lines.end(), failure->begin(), failure->end());
   }
   lines.insert(lines.end(), summary.begin(), summary.end());
   return lines;

@@ -20,26 +20,26 @@ constexpr std::string_view kBriefGroup =
 std::string two_columns(std::string left, std::string_view text, std::size_t column) {
   if (left.size() + 1 > column) left += "\n";
   std::size_t used = left.ends_with("\n") ? 0 : left.size();
-  std::string made = std::move(left);
+  std::string result = std::move(left);
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(' '), text.size());
     const std::string_view word = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     if (used > column && used + 1 + word.size() > kHelpWidth) {
-      made += "\n";
+      result += "\n";
       used = 0;
     }
     if (used <= column) {
-      made.append(column - used, ' ');
+      result.append(column - used, ' ');
       used = column;
     } else {
-      made += ' ';
+      result += ' ';
       ++used;
     }
-    made += word;
+    result += word;
     used += word.size();
   }
-  return made + "\n";
+  return result + "\n";
 }
 
 // The placeholder of an option's value: its choices, else its type.
@@ -64,12 +64,12 @@ class HelpFormat : public CLI::Formatter {
              "\npetlab help COMMAND shows a command's options; petlab --version the version.\n";
     }
     const std::string text = CLI::Formatter::make_help(app, std::move(name), mode);
-    std::string made;
+    std::string result;
     for (const char c : text) {  // collapse repeated empty lines
-      if (c != '\n' || !made.ends_with("\n\n")) made += c;
+      if (c != '\n' || !result.ends_with("\n\n")) result += c;
     }
-    while (made.ends_with("\n\n")) made.pop_back();
-    return made;
+    while (result.ends_with("\n\n")) result.pop_back();
+    return result;
   }
 
   // Omits "Exactly 1 of the following options is required", which the usage line shows.
@@ -87,14 +87,14 @@ class HelpFormat : public CLI::Formatter {
 
   std::string make_subcommands(const CLI::App* app, CLI::AppFormatMode mode) const override {
     if (app->get_parent() != nullptr) return CLI::Formatter::make_subcommands(app, mode);
-    std::string made;
+    std::string result;
     std::string group;
     for (const CLI::App* sub : app->get_subcommands([](const CLI::App*) { return true; })) {
-      if (sub->get_group() != group) made += sub->get_group() + "\n";
+      if (sub->get_group() != group) result += sub->get_group() + "\n";
       group = sub->get_group();
-      made += make_subcommand(sub);
+      result += make_subcommand(sub);
     }
-    return made;
+    return result;
   }
 
   // Omits alternative spellings, which exist only for compatibility with other programs.
@@ -102,9 +102,9 @@ class HelpFormat : public CLI::Formatter {
     if (is_positional || !option->get_fnames().empty() || option->get_lnames().size() < 2) {
       return CLI::Formatter::make_option_name(option, is_positional);
     }
-    std::string made;
-    for (const std::string& name : option->get_snames()) made += "-" + name + ",";
-    return made + "--" + option->get_lnames().front();
+    std::string result;
+    for (const std::string& name : option->get_snames()) result += "-" + name + ",";
+    return result + "--" + option->get_lnames().front();
   }
 
   // Brief options of the same subject share a line.
@@ -122,7 +122,7 @@ class HelpFormat : public CLI::Formatter {
       if (line == lines.end()) line = lines.insert(line, {subject, {}});
       line->second.push_back(make_option_name(option, false));
     }
-    std::string made = "\n" + group + ":\n";
+    std::string result = "\n" + group + ":\n";
     std::string alone;  // options whose subject has no others
     for (const auto& [subject, names] : lines) {
       std::string text;
@@ -130,11 +130,11 @@ class HelpFormat : public CLI::Formatter {
       if (names.size() == 1) {
         alone += (alone.empty() ? "" : " ") + text;
       } else {
-        made += two_columns("  " + subject, text, kSubjectWidth);
+        result += two_columns("  " + subject, text, kSubjectWidth);
       }
     }
-    if (!alone.empty()) made += two_columns("  other", alone, kSubjectWidth);
-    return made;
+    if (!alone.empty()) result += two_columns("  other", alone, kSubjectWidth);
+    return result;
   }
 
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
@@ -161,12 +161,12 @@ CLI::Option* brief(CLI::Option* option) { return option->group(std::string(kBrie
 
 std::string brief_options_text(const CLI::App& app) {
   const HelpFormat format;
-  std::string made;
+  std::string result;
   for (const CLI::Option* option :
        app.get_options([](const CLI::Option* one) { return one->get_group() == kBriefGroup; })) {
-    made += format.make_option(option, false);
+    result += format.make_option(option, false);
   }
-  return made;
+  return result;
 }
 
 }  // namespace petlab::cli

@@ -29,7 +29,7 @@ struct Subcommand {
   /// its result is the exit code. The function throws std::invalid_argument for user errors (exit
   /// code 2) and std::runtime_error for files, database and processes (exit code 1).
   std::function<int()> (*make)(CLI::App& app, Streams streams);
-  bool tells_of_others = false;  // it describes other commands and needs their options
+  bool describes_others = false;  // it describes other commands and needs their options
 };
 
 }  // namespace petlab::cli

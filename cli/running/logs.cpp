@@ -82,7 +82,7 @@ int logs(const LogsArguments& arguments, Streams streams) {
   }
   const std::filesystem::path log = directory.log();
   const orchestrator::HostIdentity here = orchestrator::this_host();
-  const auto goes_on = [&] {
+  const auto is_running = [&] {
     const auto attempt = reader.attempt_facts(id, number);
     return attempt && attempt->outcome == results::Outcome::open &&
            orchestrator::liveness(attempt->begun, orchestrator::locks_folder(runs), here) !=
@@ -91,11 +91,11 @@ int logs(const LogsArguments& arguments, Streams streams) {
   const std::streamoff begin = arguments.tail < 0 ? 0 : tail_of(log, arguments.tail);
   std::streamoff offset = begin;
   // Checked before reading, so that the last read happens after the end.
-  bool more = arguments.follow && goes_on();
+  bool more = arguments.follow && is_running();
   print_from(log, offset, streams.out);
   while (more && streams.out) {
     std::this_thread::sleep_for(kLookAgain);
-    more = goes_on();
+    more = is_running();
     print_from(log, offset, streams.out);
   }
   if (offset == 0 && begin == 0) {

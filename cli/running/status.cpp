@@ -190,21 +190,22 @@ class Observer {
       const results::AttemptFacts& attempt = open_[at];
       if (living_[at] == orchestrator::Liveness::dead || !is_wanted(attempt.begun.sweep)) continue;
       const auto known = followed_.find(attempt.attempt.key);
-      Followed its = known == followed_.end() ? follow(attempt) : std::move(known->second);
+      Followed followed_attempt =
+          known == followed_.end() ? follow(attempt) : std::move(known->second);
       const auto progress = progress_.find(attempt.attempt.key);
-      snapshot_.running.push_back(
-          running(attempt, progress == progress_.end() ? nullptr : &progress->second, its));
-      followed.emplace(attempt.attempt.key, std::move(its));
+      snapshot_.running.push_back(running(
+          attempt, progress == progress_.end() ? nullptr : &progress->second, followed_attempt));
+      followed.emplace(attempt.attempt.key, std::move(followed_attempt));
     }
     followed_ = std::move(followed);
   }
 
   // trial.json contains the selection metrics of the tasks. Without it there is no best value.
   Followed follow(const results::AttemptFacts& attempt) const {
-    Followed its;
+    Followed followed_attempt;
     for (const std::string& variant :
          reader_.variants(attempt.begun.sweep, attempt.attempt.trial_id)) {
-      its.variant += (its.variant.empty() ? "" : ", ") + variant;
+      followed_attempt.variant += (followed_attempt.variant.empty() ? "" : ", ") + variant;
     }
     try {
       const protocol::TrialDirectory directory(runs_, attempt.attempt.trial_id,
@@ -212,19 +213,20 @@ class Observer {
       const protocol::TrialFile file = protocol::read_trial_file(directory.trial_json());
       std::vector<const sweeps::TaskDeclaration*> tasks;
       for (const sweeps::TaskDeclaration& task : file.tasks) tasks.push_back(&task);
-      its.best.emplace(tasks);
+      followed_attempt.best.emplace(tasks);
     } catch (const sweeps::Error&) {
     }
-    return its;
+    return followed_attempt;
   }
 
   orchestrator::RunningTrial running(const results::AttemptFacts& attempt,
-                                     const results::ProgressFacts* progress, Followed& its) const {
+                                     const results::ProgressFacts* progress,
+                                     Followed& followed_attempt) const {
     const double now = orchestrator::wall_clock_seconds();
     orchestrator::RunningTrial trial;
     trial.trial_id = attempt.attempt.trial_id;
     trial.attempt = attempt.attempt.number;
-    trial.variant = its.variant;
+    trial.variant = followed_attempt.variant;
     trial.sweep = attempt.begun.sweep;
     trial.host = attempt.begun.host;
     // The GPU's UUID follows the slot's name.
@@ -239,12 +241,12 @@ class Observer {
     trial.step = progress->step;
     trial.of = progress->of;
     trial.loss = progress->loss;
-    if (its.best) {
+    if (followed_attempt.best) {
       for (const protocol::Metric& one :
-           results::validation_metrics(reader_, attempt.attempt, its.next_seq)) {
-        its.best->add(one);
+           results::validation_metrics(reader_, attempt.attempt, followed_attempt.next_seq)) {
+        followed_attempt.best->add(one);
       }
-      trial.best = its.best->value();
+      trial.best = followed_attempt.best->value();
     }
     trial.seconds_left = orchestrator::seconds_left(
         trial.step, trial.of, attempt.begun.resume ? attempt.begun.resume->step : 0,
@@ -349,7 +351,7 @@ int watch(Observer& observer, PatientWriter& out) {
   base::handle_unless_ignored(SIGWINCH, on_resize);  // interrupts the pause
   Screen screen(out);
   std::map<std::string, orchestrator::FinishRate> rates;
-  bool went_on = false;
+  bool was_running = false;
   bool at_once = true;
   while (ended == 0) {
     const Snapshot& snapshot = observer.look(at_once);
@@ -364,15 +366,15 @@ int watch(Observer& observer, PatientWriter& out) {
     }
     const Screen::Size size = screen.size();
     screen.show(draw(picture, size.width, size.height));
-    const bool goes_on = !snapshot.orchestrators.empty() || !snapshot.running.empty();
-    if (went_on && !goes_on) {
+    const bool is_running = !snapshot.orchestrators.empty() || !snapshot.running.empty();
+    if (was_running && !is_running) {
       // Keep the last picture: it is complete.
       if (at_once) break;
       at_once = true;
       continue;
     }
     at_once = false;
-    went_on = goes_on;
+    was_running = is_running;
     const timespec pause{0, std::chrono::nanoseconds(kRedrawAfter).count()};
     ::nanosleep(&pause, nullptr);
   }

@@ -41,10 +41,10 @@ struct NamedScorer {
 std::vector<NamedScorer> scorers_of(const SacrebleuForm& form, const ScoreOptions& options) {
   std::vector<NamedScorer> all;
   for (const std::string& name : form.metrics) {
-    NamedScorer made{options, {}};
-    made.options.metric = name;
-    made.scorer = make_scorer(made.options);
-    all.push_back(std::move(made));
+    NamedScorer named{options, {}};
+    named.options.metric = name;
+    named.scorer = make_scorer(named.options);
+    all.push_back(std::move(named));
   }
   return all;
 }
@@ -192,24 +192,24 @@ struct Cell {
   bool identical = false;
 
   std::string text(int width, bool several_lines) const {
-    std::string made = number(score, width);
+    std::string text = number(score, width);
     if (interval) {
-      made += fmt::format(" ({} ± {})", number(interval->mean, width),
+      text += fmt::format(" ({} ± {})", number(interval->mean, width),
                           number(interval->half_width, width));
     }
     const char between = several_lines ? '\n' : ' ';
-    if (identical) return fmt::format("{}{}(no difference)", made, between);
-    if (!p_value) return made;
-    return fmt::format("{}{}(p = {:.4f}){}", made, between, *p_value, *p_value > 0.05 ? "" : "*");
+    if (identical) return fmt::format("{}{}(no difference)", text, between);
+    if (!p_value) return text;
+    return fmt::format("{}{}(p = {:.4f}){}", text, between, *p_value, *p_value > 0.05 ? "" : "*");
   }
 
   ordered_json json() const {
-    ordered_json made = {{"score", score}};
-    made["p_value"] = p_value ? ordered_json(*p_value) : ordered_json();
-    made["mean"] = interval ? ordered_json(interval->mean) : ordered_json();
-    made["ci"] = interval ? ordered_json(interval->half_width) : ordered_json();
-    if (identical) made["identical"] = true;
-    return made;
+    ordered_json object = {{"score", score}};
+    object["p_value"] = p_value ? ordered_json(*p_value) : ordered_json();
+    object["mean"] = interval ? ordered_json(interval->mean) : ordered_json();
+    object["ci"] = interval ? ordered_json(interval->half_width) : ordered_json();
+    if (identical) object["identical"] = true;
+    return object;
   }
 };
 

@@ -214,10 +214,11 @@ class Doctor {
     look_at_libtorch();
     if (!description_.undescribed.empty()) {
       // A user's own worker may lack this command; petlab-trainer always answers if it can run.
-      const bool own = worker_.program.filename() == "petlab-trainer";
-      diagnosis_.add("worker", "program", own ? State::problem : State::note,
+      const bool is_trainer = worker_.program.filename() == "petlab-trainer";
+      diagnosis_.add("worker", "program", is_trainer ? State::problem : State::note,
                      fmt::format("{} --describe {}", worker_.text(), description_.undescribed),
-                     own ? kBuildTrainer
+                     is_trainer
+                         ? kBuildTrainer
                          : "a worker may answer --describe (docs/reference/worker-protocol.md)");
       return;
     }

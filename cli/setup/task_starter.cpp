@@ -78,9 +78,9 @@ struct Table {
 };
 
 std::string lower(std::string_view text) {
-  std::string made(text);
-  for (char& c : made) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return made;
+  std::string result(text);
+  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return result;
 }
 
 std::optional<double> number_in(std::string_view text) {
@@ -367,11 +367,11 @@ TaskStarter starter_task(const std::filesystem::path& data, const std::filesyste
         data.string(), target == nullptr ? "labels or scores" : "texts",
         list_of_names(table.columns)));
   }
-  TaskStarter made;
-  made.name = task_name(data);
+  TaskStarter starter;
+  starter.name = task_name(data);
   std::vector<std::string> text_names;
   for (const DataColumn* text : texts) text_names.push_back(text->name);
-  made.text = fmt::format(
+  starter.text = fmt::format(
       "# From {} rows of {}: check each line. docs/reference/tasks.md describes the keys.\n"
       "task: {}\n"
       "about: {} of {}                 # for listings\n"
@@ -381,14 +381,14 @@ TaskStarter starter_task(const std::filesystem::path& data, const std::filesyste
       "# columns of the file: {}\n"
       "columns: {{text: {}, {}: {}}}\n"
       "{}",
-      table.rows, base::printable(data.filename().string()), yaml_text(made.name),
-      target->is_scores() ? "scores" : "labels", yaml_text(made.name), files_text(data, folder),
+      table.rows, base::printable(data.filename().string()), yaml_text(starter.name),
+      target->is_scores() ? "scores" : "labels", yaml_text(starter.name), files_text(data, folder),
       table.format,
       table.format == "jsonl" ? std::string()
                               : fmt::format("header: {}\n", table.header ? "true" : "false"),
       list_of_names(table.columns), yaml_list(text_names), target->is_scores() ? "score" : "label",
       yaml_text(target->name), target_text(*target));
-  return made;
+  return starter;
 }
 
 }  // namespace petlab::cli

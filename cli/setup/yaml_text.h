@@ -13,9 +13,9 @@ inline std::string yaml_text(const std::string& text) {
                   [](unsigned char c) { return c < 0x20 || c == 0x7f; })) {
     return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   }
-  std::string made = "'";
-  for (const char c : text) made += c == '\'' ? std::string("''") : std::string(1, c);
-  return made + "'";
+  std::string result = "'";
+  for (const char c : text) result += c == '\'' ? std::string("''") : std::string(1, c);
+  return result + "'";
 }
 
 }  // namespace petlab::cli
