@@ -113,15 +113,15 @@ Rates measure(const World& world, const Design& design, int simulations, std::ui
   for (int i = 0; i < simulations; ++i) {
     const auto comparison = metrics::compare_examples(
         metrics::metric_named("accuracy"), simulation.draw(), {.replicates = design.replicates});
-    const metrics::CrossedBootstrap& made = comparison.bootstrap.value();
-    rates.interval += contains(made.interval.value());
-    rates.bca += made.both->bca && contains(*made.both->bca);
-    rates.percentile += contains(made.both->percentile);
-    rates.two_way += made.two_way && contains(made.two_way->interval);
-    rates.over_seeds += contains(metrics::student_interval(made.by_seed).value());
-    rates.claims += made.p < 0.05;
-    rates.bca_claims += made.both->p < 0.05;
-    const auto test = metrics::paired_t_test(made.by_seed, std::vector(design.seeds, 0.0));
+    const metrics::CrossedBootstrap& bootstrap = comparison.bootstrap.value();
+    rates.interval += contains(bootstrap.interval.value());
+    rates.bca += bootstrap.both->bca && contains(*bootstrap.both->bca);
+    rates.percentile += contains(bootstrap.both->percentile);
+    rates.two_way += bootstrap.two_way && contains(bootstrap.two_way->interval);
+    rates.over_seeds += contains(metrics::student_interval(bootstrap.by_seed).value());
+    rates.claims += bootstrap.p < 0.05;
+    rates.bca_claims += bootstrap.both->p < 0.05;
+    const auto test = metrics::paired_t_test(bootstrap.by_seed, std::vector(design.seeds, 0.0));
     rates.claims_over_seeds += test && test->p < 0.05;
   }
   return rates;

@@ -49,11 +49,11 @@ Encoder random_encoder(const Placement& placement = {}) {
   Encoder::Weights weights;
   std::uint64_t number = 0;
   for (const WantedTensor& wanted : encoder_tensors(config)) {
-    Tensor made = at::empty(wanted.shape, at::kFloat);
+    Tensor tensor = at::empty(wanted.shape, at::kFloat);
     fill_normal(1, ++number, 0.02,
-                {made.mutable_data_ptr<float>(), static_cast<std::size_t>(made.numel())});
-    if (wanted.name.ends_with("LayerNorm.weight")) made.fill_(1);
-    weights.emplace(wanted.name, made.to(placement.computing()));
+                {tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())});
+    if (wanted.name.ends_with("LayerNorm.weight")) tensor.fill_(1);
+    weights.emplace(wanted.name, tensor.to(placement.computing()));
   }
   return Encoder(config, std::move(weights), placement);
 }
