@@ -162,9 +162,8 @@ Kind kind_at(const char* p, const char*& behind) {
 // Applies all replacement passes at once. A pass replaces from left to right without overlap, and a
 // match consumes the character before or after a mark, so in a run of k marks only the last may
 // remain unmatched: for even k if a character other than a digit precedes the run, for odd k if a
-// digit or nothing does. The remaining mark is not split off if a digit follows it (or the end of a
-// text that is not padded with spaces).
-// padded with spaces), and then also by a digit directly before it.
+// digit or nothing does. The remaining mark stays attached if a digit follows it (or the end of a
+// text that is not padded with spaces), and then also to a digit directly before it.
 template <class Policy>
 void split(std::string_view line, std::vector<std::string_view>& tokens) {
   const char* p = line.data();

@@ -8,7 +8,6 @@ namespace petlab::bench {
 /// forward product and the input's gradient for each frozen matrix, `rows` tokens at a time, in
 /// float32 or in bfloat16 with the copies that products read. Each of the twelve layers has its own
 /// matrices. The result is the speed that a step could reach.
-/// step reaches is measured against that.
 struct ProductRates {
   std::int64_t rows = 352;
   int threads = 1;

@@ -127,7 +127,7 @@
     clearTimeout(failed);
     try {
       while (have !== wanted) {
-        const told = wanted;
+        const announced = wanted;
         const answer = await fetch("/main", { cache: "no-store" });
         if (!answer.ok) throw new Error(await answer.text());
         const html = await answer.text();
@@ -136,7 +136,7 @@
         have = tag;
         // The answer is newer than the announcement, and its own will follow: stop. If another
         // announcement arrived during the fetch, repeat.
-        if (have !== wanted && wanted === told) break;
+        if (have !== wanted && wanted === announced) break;
       }
       stale = "";
     } catch (error) {

@@ -7,13 +7,13 @@ globalThis.petlab = petlab;
 // Creates an element with attributes (functions become event listeners) and children (strings
 // become text).
 petlab.element = (name, attributes, ...children) => {
-  const made = document.createElement(name);
+  const node = document.createElement(name);
   for (const [key, value] of Object.entries(attributes ?? {})) {
-    if (typeof value === "function") made.addEventListener(key, value);
-    else if (value === true) made.setAttribute(key, "");
-    else if (value !== false && value !== undefined) made.setAttribute(key, value);
+    if (typeof value === "function") node.addEventListener(key, value);
+    else if (value === true) node.setAttribute(key, "");
+    else if (value !== false && value !== undefined) node.setAttribute(key, value);
   }
-  made.append(...children);
-  return made;
+  node.append(...children);
+  return node;
 };
 petlab.parsed = (id) => JSON.parse(document.getElementById(id).textContent);

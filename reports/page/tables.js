@@ -45,7 +45,7 @@
   };
 
   // Shows only rows that contain all the words in any column.
-  const filter = (table, text, said) => {
+  const filter = (table, text, count) => {
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);
     const rows = [...table.tBodies[0].rows];
     let shown = 0;
@@ -54,7 +54,7 @@
       row.hidden = !words.every((word) => has.includes(word));
       shown += row.hidden ? 0 : 1;
     }
-    said.textContent = words.length === 0 ? "" : `${shown} of ${rows.length} rows`;
+    count.textContent = words.length === 0 ? "" : `${shown} of ${rows.length} rows`;
     petlab.reachable(table);
   };
   const showColumn = (table, column, shown) => {
@@ -63,13 +63,13 @@
   };
   const tools = (table) => {
     const name = table.getAttribute("aria-label");
-    const said = element("output", {});
-    const made = element("div", { class: "tools" });
+    const count = element("output", {});
+    const toolbar = element("div", { class: "tools" });
     if (table.tBodies[0].rows.length > 1) {
       const input = element("input", { type: "search", placeholder: "filter rows",
         "aria-label": `Filter the rows of ${name}`, autocomplete: "off", spellcheck: "false",
-        input: () => filter(table, input.value, said) });
-      made.append(input);
+        input: () => filter(table, input.value, count) });
+      toolbar.append(input);
     }
     const heads = [...table.tHead.rows[0].cells];
     const columns = heads.filter((head) => !head.classList.contains("label"));
@@ -80,12 +80,12 @@
         box.checked = true;
         return element("label", {}, box, ` ${head.textContent}`);
       });
-      made.append(element("details", { class: "columns" },
+      toolbar.append(element("details", { class: "columns" },
         element("summary", { "aria-label": `Columns of ${name}` }, "columns"),
         element("div", { role: "group", "aria-label": `Columns of ${name}` }, ...choices)));
     }
-    made.append(said);
-    if (made.childElementCount > 1) table.closest(".scroll").before(made);
+    toolbar.append(count);
+    if (toolbar.childElementCount > 1) table.closest(".scroll").before(toolbar);
   };
 
   // Marks tables that extend to the right of the visible part.

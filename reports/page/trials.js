@@ -128,17 +128,17 @@
   const trialElement = (id, differing, open) => {
     const trial = all.trials[id];
     if (!trial) return element("p", {}, element("code", {}, `petlab show ${id}`));
-    const made = element("details", { class: "trial" },
+    const details = element("details", { class: "trial" },
       element("summary", {}, element("code", {}, id), ` seed ${fieldsOf(trial).seed ?? "—"} · ` +
         `${trial.variant ? `${trial.variant} · ` : ""}${fieldsOf(trial).tasks ?? ""} · `,
       element("span", { class: `state ${trial.state}` }, trial.state)));
     const fill = () => {
-      if (made.open && made.childElementCount === 1) made.append(...trialBody(id, trial, differing));
+      if (details.open && details.childElementCount === 1) details.append(...trialBody(id, trial, differing));
     };
-    made.addEventListener("toggle", fill);
-    made.open = open;
+    details.addEventListener("toggle", fill);
+    details.open = open;
     fill();
-    return made;
+    return details;
   };
   // The fields in which a cell's trials differ; each trial lists them first.
   const differingOf = (ids) => {
