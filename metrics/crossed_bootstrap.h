@@ -47,17 +47,17 @@ struct ResampledDifference {
   double p = 1;
 };
 
-/// How sure the mean over seeds of metric(a) - metric(b) is.
 /// A t test of the difference with seeds and examples as random effects: its variance is
 /// (MS_seed + MS_example - MS_residual) / (seeds examples), at least that of seeds or examples
-/// alone, with Satterthwaite's degrees of freedom (1946). A metric that is no mean over examples is
-/// represented by its jackknife pseudo-values.
+/// alone, with Satterthwaite's degrees of freedom (1946). A metric that is not a mean over examples
+/// is represented by its jackknife pseudo-values.
 struct TwoWayTest {
   Interval interval;
   double degrees_of_freedom = 0;
   double p = 1;
 };
 
+/// The uncertainty of the mean over seeds of metric(a) - metric(b).
 struct CrossedBootstrap {
   double difference = 0;
   std::vector<double> by_seed;  ///< (seeds): metric(a) - metric(b)

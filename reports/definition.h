@@ -57,7 +57,7 @@ struct Line {
 
 /// A table of a report.
 struct TableSpec {
-  std::string key;    // unique in its report, of a file's name; empty where it is the only section
+  std::string key;    // unique in its report, part of file names; empty for the only section
   std::string title;  // shown above the table; empty: none
   std::vector<Line> rows;
   std::vector<Line> columns;

@@ -141,7 +141,7 @@ LearningCurve thinned_curve(LearningCurve curve) {
   return curve;
 }
 
-// Curves of the first trials whose metric rows fit, as a JSON array of the trials' ids.
+// The ids of the first trials whose metric rows fit into `room`, as a JSON array.
 std::string trials_with_room(const std::vector<TrialRecord>& records,
                              const std::filesystem::path& database, std::int64_t room) {
   Json all = Json::array();

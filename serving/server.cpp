@@ -134,7 +134,7 @@ Server::Server(const ServerOptions& options) : state_(std::make_unique<State>())
 }
 
 Server::~Server() {
-  // The sessions outlive their turns; without this, ending one would start the next.
+  // Waiting sessions need this state, and must not start when another session ends.
   state_->turns.clear();
 }
 

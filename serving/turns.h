@@ -32,7 +32,7 @@ class Turns {
   void took(const void* who, Time now);
   /// Ends the turn of `who`: its answer is sent or no longer wanted. May be called without a turn.
   void leave(const void* who, Time now);
-  /// Ends overdue turns. Call every few milliseconds while somebody waits.
+  /// Ends overdue turns. Call every few milliseconds while a client waits.
   void look(Time now);
   bool somebody_waits() const { return !waiting_.empty(); }
   /// Removes all waiting clients without calling them.

@@ -276,7 +276,7 @@ class Estimator {
     largest_update_ = uses * kFloat * shape_.vocab_size * shape_.d_model;
   }
 
-  // ---- what is kept for backward ----
+  // ---- kept for the backward pass ----
 
   void keep(std::int64_t activations, std::int64_t dropout = 0) {
     kept_.activations += activations;
@@ -423,7 +423,7 @@ class Estimator {
     keep(0, rows * shape_.d_model);
   }
 
-  // ---- what lives for a moment ----
+  // ---- temporary memory ----
 
   /// Temporary memory for `rows` rows in a layer: inputs and outputs of the widest products, and
   /// the residuals.

@@ -342,7 +342,7 @@ class TaskReader {
       task_.text_to_text.source = task_.name;
       for (std::size_t i = 0; i < layout_.text_columns.size(); ++i) {
         const std::string& column = layout_.text_columns[i];
-        // The last part of "translation.ro": the enclosing objects say where it is, not what it is.
+        // The last part of "translation.ro": the enclosing objects give its place, not its meaning.
         const bool inner = task_.kind == TaskKind::text && layout_.format == FileFormat::jsonl;
         const std::size_t dot = inner ? column.rfind('.') : std::string::npos;
         task_.text_to_text.source += fmt::format(

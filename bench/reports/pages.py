@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-import grow  # noqa: E402  (beside this file)
+import grow  # noqa: E402  (next to this file)
 from measured import measured  # noqa: E402
 
 RUNS = 3

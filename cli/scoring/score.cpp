@@ -177,7 +177,7 @@ void list(const CLI::App& app, bool json, std::ostream& out) {
   out << "\nOptions of one metric\n" << brief_options_text(app);
 }
 
-/// What the command line is parsed into.
+/// The parsed command line.
 struct ScoreCommand {
   ScoreOptions options;
   SacrebleuForm form;
