@@ -66,7 +66,7 @@ struct CrossedBootstrap {
   /// examples for each seed would average away the luck of the examples that all seeds share.
   /// Absent with fewer than kFewestPairs seeds.
   std::optional<ResampledDifference> both;
-  /// Absent if `both` is, and if neither seeds nor examples differ.
+  /// Absent if `both` is absent or if neither seeds nor examples differ.
   std::optional<TwoWayTest> two_way;
   /// The interval to show and to base claims on: on each side the wider of `both` and `two_way`,
   /// and the larger p. With few seeds that differ, resampling alone understates the error, because

@@ -34,7 +34,7 @@ struct VariantRanks {
   std::optional<RankTest> friedman;
   /// Iman and Davenport's F with variants - 1 and (variants - 1)(tasks - 1) degrees of freedom
   /// (1980), less conservative than Friedman's chi squared. Infinite if all tasks have the same
-  /// order. Absent if `friedman` is, and for a single task.
+  /// order. Absent if `friedman` is or there is one task.
   std::optional<RankTest> iman_davenport;
   /// Nemenyi's critical difference: variants differ if their average ranks differ by more (Nemenyi
   /// 1963).

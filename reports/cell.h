@@ -79,8 +79,7 @@ class CellMaker {
       counting_;  // by trial: the score that counts of each series
   bool as_printed_ =
       false;  // for the current cell: values are multiplied by MetricRow::printed_scale
-  std::set<std::tuple<std::string, std::string, std::string>>
-      series_;                                          // tasks, names, splits of the current cell
+  std::set<std::tuple<std::string, std::string, std::string>> series_;  // tasks, names, splits
   std::unordered_map<std::int64_t, Trials> trials_at_;  // by step; built on first use
   // The last result by a column's trials: neighbouring rows often have the same trials.
   std::map<TrialList, Common> last_common_;
