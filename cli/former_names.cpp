@@ -10,8 +10,7 @@ namespace {
 
 struct FormerName {
   std::string_view name;
-  std::string_view
-      flag;  // the former name only applies with this flag, which is dropped; empty: always
+  std::string_view flag;  // required flag of the former name, dropped; empty: none
   std::vector<std::string> present;
 };
 

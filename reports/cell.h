@@ -73,12 +73,9 @@ class CellMaker {
 
   const Definition& definition_;
   const Dataset& data_;
-  std::vector<std::vector<const Score*>>
-      scores_;  // by trial, then step: the last score of each series
-  std::vector<std::vector<const Score*>>
-      counting_;  // by trial: the score that counts of each series
-  bool as_printed_ =
-      false;  // for the current cell: values are multiplied by MetricRow::printed_scale
+  std::vector<std::vector<const Score*>> scores_;    // by trial, then step: last of each series
+  std::vector<std::vector<const Score*>> counting_;  // by trial: the counting one of each series
+  bool as_printed_ = false;  // the cell multiplies values by MetricRow::printed_scale
   std::set<std::tuple<std::string, std::string, std::string>> series_;  // tasks, names, splits
   std::unordered_map<std::int64_t, Trials> trials_at_;  // by step; built on first use
   // The last result by a column's trials: neighbouring rows often have the same trials.

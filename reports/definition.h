@@ -33,9 +33,8 @@ struct CellSpec {
   std::optional<std::string> text;
   /// If not empty, the value of a seed is the mean over these selections, all of which must exist.
   std::vector<Selection> average_over;
-  std::optional<double>
-      scale;  // factor for the shown value; by default, metrics are scaled as in tables
-  std::optional<int> digits;  // number of decimals, 0 to 12
+  std::optional<double> scale;  // factor for display; default for metrics: as in tables
+  std::optional<int> digits;    // number of decimals, 0 to 12
   std::optional<Better> better;
   int line = 0;
 };

@@ -56,8 +56,7 @@ struct Figure {
   Spread errors = Spread::deviation;
   std::optional<int> digits;  // decimals of y
   std::vector<std::string> published_titles;
-  std::vector<std::string>
-      notes;  // data that cannot be drawn: without x, or with an x outside a log axis
+  std::vector<std::string> notes;  // undrawn data: without x, or with x outside a log axis
 };
 
 /// The ends of a point's error bar; std::nullopt if it has none (one seed, Spread::none).

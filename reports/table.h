@@ -123,8 +123,7 @@ void mark_best(Table& table);
 struct Ingredients {
   const Definition& definition;
   const Dataset& data;
-  const std::vector<std::size_t>&
-      trials;  // indices into data of the trials the report selects, ascending
+  const std::vector<std::size_t>& trials;  // selected trials, as ascending indices into data
   const Published& published;
 };
 

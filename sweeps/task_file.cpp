@@ -212,7 +212,7 @@ class TaskReader {
          {FileFormat::tsv, FileFormat::csv, FileFormat::jsonl, FileFormat::aligned}) {
       if (word != to_string(format)) continue;
       if (format == FileFormat::aligned && node == nullptr)
-        break;  // a name that only happens to end like this
+        break;  // the name only happens to end so
       layout_.format = format;
       return;
     }

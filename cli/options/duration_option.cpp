@@ -41,8 +41,7 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, double& second
           std::map<std::string, double>{
               {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}},
           CLI::AsNumberWithUnit::CASE_SENSITIVE, "DURATION"))
-      ->transform(number_first(
-          "a duration such as 90s"))  // transforms run last to first, so this is the first
+      ->transform(number_first("a duration such as 90s"))  // runs before the other transform
       ->check(within_a_century())
       ->type_name("TIME");
 }

@@ -21,10 +21,9 @@ struct PlanOverview {
     std::int64_t to_train = 0;  // new and interrupted trials
     std::vector<std::string> notes;
   };
-  std::vector<Row> rows;    // in order of the files
-  std::int64_t trials = 0;  // counting equal trials once
-  std::int64_t to_train =
-      0;  // counting equal trials once; excludes those with a result in any of the databases
+  std::vector<Row> rows;      // in order of the files
+  std::int64_t trials = 0;    // counting equal trials once
+  std::int64_t to_train = 0;  // likewise; without those that have a result in any database
 };
 
 /// Plans each of `files` with the options of `arguments`, ignoring its own file. Without --db, each

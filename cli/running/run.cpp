@@ -250,8 +250,7 @@ void add_advanced_options(CLI::App& app, RunArguments& arguments) {
                           "GPU memory per trial for --pack (default: all)"))
       ->type_name("SIZE")
       ->transform(CLI::AsSizeValue(false))
-      ->transform(number_first(
-          "a size such as 6GiB"));  // transforms run last to first, so this is the first
+      ->transform(number_first("a size such as 6GiB"));  // runs before the other transform
   advanced(app.add_option("--threads", arguments.threads, "threads per worker"))
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

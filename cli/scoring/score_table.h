@@ -7,9 +7,8 @@ namespace petlab::cli {
 
 /// Scores of several systems, as sacrebleu's command prints them.
 struct ScoreTable {
-  std::vector<std::string> header;  // System, then one per metric
-  std::vector<std::vector<std::string>>
-      cells;  // (systems, header's size); cells may have several lines
+  std::vector<std::string> header;              // System, then one per metric
+  std::vector<std::vector<std::string>> cells;  // (systems, columns); may have several lines
 };
 
 /// Draws a grid around the cells; the first column is right-aligned, the others are centred.

@@ -39,9 +39,8 @@ struct Diagnosis {
 struct DoctorRequest {
   std::filesystem::path database;
   std::filesystem::path runs;
-  std::string worker;  // empty: petlab-trainer
-  std::filesystem::path root =
-      "/";  // folder that contains proc/ and the control groups (base/control_groups.h)
+  std::string worker;                // empty: petlab-trainer
+  std::filesystem::path root = "/";  // has proc/ and the control groups (base/control_groups.h)
 };
 
 /// Inspects this machine with the code of `petlab run`. Its only side effects are the folder of
