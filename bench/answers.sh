@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
-# Times the questions of docs/guides/explore-results.md on large databases, which make_database makes.
+# Times the questions of docs/guides/explore-results.md on large databases from make_database.
 #
 #   bench/answers.sh [--bin FOLDER] [--sizes "TRIALSxMETRICS..."] [--mlflow "TRIALSxMETRICS..."] [--folder DIR]
 #
 # --bin FOLDER    the programs: petlab and make_database (default build/release/bin)
-# --sizes "…"     trials, and rows of metrics a trial ("10000x1000 100000x20")
-# --mlflow "…"    sizes of which MLflow's SQLite store is asked the same (10000x20; "": none)
-# --folder DIR    a folder on the disk to be measured (default: the current one)
-# PETLAB_HOME     where MLflow goes (default ~/.local/share/petlab)
+# --sizes "…"     numbers of trials and of metric rows per trial ("10000x1000 100000x20")
+# --mlflow "…"    sizes at which MLflow's SQLite store answers the same questions (10000x20; "":
+#                 none)
+# --folder DIR    a folder on the disk under test (default: the current one)
+# PETLAB_HOME     where MLflow is installed (default ~/.local/share/petlab)
 #
-# One JSON line a question: seconds, processor seconds and the most memory in MiB, the median of five runs after one
-# that reads the file into the page cache, whose seconds are cold_seconds (MLflow: one run, after its store was filled).
-# MLflow's "start" is what its client needs before it is asked anything; compare and diff it has not.
+# Prints one JSON line per question: wall and processor seconds and peak memory in MiB, each the
+# median of five runs. A first run reads the file into the page cache; cold_seconds is its time.
+# MLflow runs once, after its store was filled. MLflow's "start" is the time its client needs before
+# its first query; MLflow has no compare and no diff.
 . "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
 
 bin=build/release/bin

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Times the programs of two builds beside each other, so that a change can be seen not to cost speed or memory.
+"""Compares the speed and memory of two builds, to check that a change costs neither.
 
 usage: beside.py OLD NEW [--rounds N] [--trials N] [--checkpoint FOLDER [--data FOLDER]] [--folder DIR]
 
-OLD and NEW are folders with petlab, bench-worker and trainer_bench, of two build folders. In each round each build does
-each of these, the two in turn: training steps of RoBERTa-base's shape with one thread (tokens per processor second),
-short trials with workers that stay, the database made anew from their runs folder, and, where --checkpoint names a
-folder with config.json and model.safetensors, all that comes before a trial's first step; and with --data beside it,
-a folder with RTE, CoLA and MRPC, whole small trials of four kinds, by whose memory one is not judged alone: it is the
-allocator's luck by some per cent. One JSON line for each: medians of both (processor seconds, seconds, MiB) and NEW / OLD with its range over the rounds. Only the ratios mean
-anything.
+OLD and NEW are folders with petlab, bench-worker and trainer_bench, from two builds. In each round the two builds take
+turns at each of these tasks: training steps of RoBERTa-base's size with one thread (tokens per processor second); short
+trials with reused workers; rebuilding the database from their runs folder; with --checkpoint, a folder with config.json
+and model.safetensors, the start of a trial up to its first step; and with --data, a folder with RTE, CoLA and MRPC,
+whole small trials of four kinds. The memory of a single kind proves little, because the allocator varies by some per
+cent. Prints one JSON line per task: medians of both (processor seconds, seconds, MiB) and NEW / OLD with its range over
+the rounds. Only the ratios are meaningful.
 """
 import argparse
 import json

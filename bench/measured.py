@@ -1,4 +1,4 @@
-"""What a command needs, for the measurements of this folder."""
+"""Measures the time and memory of a command, for the benchmarks in this folder."""
 import os
 import subprocess
 import sys
@@ -6,7 +6,7 @@ import time
 
 
 def measured(words, folder):
-    """Seconds, processor seconds and the most memory in MiB; ends the measurement where it fails."""
+    """Wall seconds, processor seconds and peak memory in MiB. Exits if the command fails."""
     began = time.monotonic()
     process = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     said = process.stderr.read().decode(errors="replace")

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# What `petlab plan --memory` says of the shapes of RoBERTa-base and T5-base, beside the peak that
-# petlab-trainer reports of training and evaluating them on a CPU.
+# Compares the estimates of `petlab plan --memory` for RoBERTa-base and T5-base with the peak memory
+# that petlab-trainer reports for training and evaluating them on a CPU.
 #
 #   bench/memory.sh [--bin FOLDER] [--threads N] [--shapes NAME,NAME…|all] [--folder DIR]
 #
 # --bin FOLDER     the programs, petlab and petlab-trainer (default build/release/bin)
-# --threads N      of the trainer (2)
-# --shapes …       rows of SHAPES in bench/memory/shapes.py (six of them); a minute or two each
-# --folder DIR     a folder with 10 GiB of room, for two backbones of random weights and checkpoints
-#                  (default: TMPDIR, or /tmp)
+# --threads N      threads of the trainer (2)
+# --shapes …       rows of SHAPES in bench/memory/shapes.py (default: six of them); one or two
+#                  minutes each
+# --folder DIR     a folder with 10 GiB of free space, for two randomly initialized backbones and
+#                  checkpoints (default: TMPDIR, or /tmp)
 #
-# Nothing is timed: a busy machine gives the same numbers. A shape takes up to 10 GiB of memory.
+# Nothing is timed, so a busy machine gives the same numbers. A shape takes up to 10 GiB of memory.
 . "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
 
 bin=build/release/bin

@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
-# Times `petlab score` beside the usual Python packages, in alternating rounds of one run.
+# Times `petlab score` and the usual Python packages in alternating rounds of one run.
 #
 #   bench/metrics.sh [--petlab PROGRAM] [--rounds N] [--lines N] [--only ROW,ROW…]
 #
 # PETLAB_PEERS   folder with metrics_peers.py and make_corpus.py (default ../shared/peers)
-# PETLAB_HOME    where the Python packages go (default ~/.local/share/petlab)
+# PETLAB_HOME    where the Python packages are installed (default ~/.local/share/petlab)
 #
-# Only ratios within one run mean anything. They are not of like with like, and the difference is
-# all against petlab: the packages are timed on lists in memory (start, imports, reading and parsing
-# left out), petlab is timed as a whole process (start, reading and parsing included). Memory is both
-# processes' peak.
+# Only ratios within one run are meaningful. The comparison favours the packages: they are timed on
+# lists in memory (without start, imports, reading and parsing), petlab as a whole process (with all
+# of these). Memory is the peak of either process.
 . "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
 
 petlab=build/release/bin/petlab

@@ -1,22 +1,24 @@
 #!/usr/bin/env bash
-# Times what petlab adds to a trial beside other tools, in alternating rounds of one run.
+# Times the overhead per trial of petlab and of other tools, in alternating rounds of one run.
 #
 #   bench/orchestration.sh [--petlab PROGRAM] [--worker PROGRAM] [--rounds N] [--trials N] [--many N]
 #                          [--scale X] [--only PEERS] [--folder DIR]
 #
-# --trials N     trivial trials in each round of petlab (default 2000; starts and ends are included)
-# --many N       one run of N trials more: how long the first and the last thousand took (30000; 0:
+# --trials N     trivial trials in each round of petlab (default 2000; includes start and end of the
+#                run)
+# --many N       one more run of N trials, to compare its first and its last thousand (30000; 0:
 #                none)
-# --scale X      multiplies the peers' numbers of trials; --only names the peers to run, by a part of
-#                their names
-# --folder DIR   a folder on the disk to be measured (default: the current one)
+# --scale X      multiplies the peers' numbers of trials; --only selects peers by a part of their
+#                names
+# --folder DIR   a folder on the disk under test (default: the current one)
 # PETLAB_PEERS   folder with orchestration_peers.py (default ../shared/peers)
-# PETLAB_HOME    where the Python packages go (default ~/.local/share/petlab)
+# PETLAB_HOME    where the Python packages are installed (default ~/.local/share/petlab)
 #
-# One JSON line a tool. petlab's trials are runs of bench-worker, which writes `started` and a synced
-# `finished`; the peers' are runs of /bin/true. Only ratios within one run mean anything, and only
-# between tools that keep the same: petlab's trial is on the disk (files, database) when it counts.
-# Nothing is deleted before the end: for minutes, ext4 makes files slowly near many deleted ones.
+# Prints one JSON line per tool. A trial of petlab runs bench-worker, which writes `started` and a
+# synced `finished`; a trial of a peer runs /bin/true. Only ratios within one run are meaningful,
+# and only between tools that store the same data: petlab counts a trial once its files and its
+# database row are on disk. Nothing is deleted before the end: ext4 creates files slowly for minutes
+# after many deletions.
 . "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
 
 petlab=build/release/bin/petlab

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# How long reports and pages of large databases take.
+# Times reports and pages of large databases.
 #
 #   bench/reports.sh [--bin FOLDER] [--rehearsal FILE] [--copies N] [--metrics N] [--folder DIR]
 #
 # --bin FOLDER      the programs: petlab and make_database (default build/release/bin)
 # --rehearsal FILE  the database of scripts/rehearse_paper.sh (default build/rehearsal/published.db)
-# --copies N        how often each of its trials is there, with other seeds (8: 10,848 trials)
-# --metrics N       rows of metrics a trial (1000)
-# --folder DIR      a folder on the disk to be measured (default: the current one)
+# --copies N        number of copies of each of its trials, with other seeds (8: 10,848 trials)
+# --metrics N       metric rows per trial (1000)
+# --folder DIR      a folder on the disk under test (default: the current one)
 #
-# One JSON line a report: processor seconds and the most memory in MiB, the median of three runs after one that reads
-# the file into the page cache; of a page also its size. The paper's reports are of the rehearsal's trials, of which one
-# in 100 failed, with a log each; `sweep` is a table of one sweep of as many trials, which make_database makes.
+# Prints one JSON line per report: processor seconds and peak memory in MiB, the median of three
+# runs after one that reads the file into the page cache; for pages also their size. The paper's
+# reports show the rehearsal's trials, one in 100 of them failed and with a log; `sweep` is a table
+# of a single sweep with the same number of trials, from make_database.
 . "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
 
 bin=build/release/bin

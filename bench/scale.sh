@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# How time and memory of each step grow with the trials of a sweep, beside other programs' in the
-# same run.
+# Shows how time and memory of each step grow with the number of trials of a sweep, for two builds
+# in the same run.
 #
 #   bench/scale.sh [--bin FOLDER] [--beside FOLDER] [--trials "N..."] [--planned "N..."]
 #                  [--folder DIR]
 #
-# --bin FOLDER     the programs to be measured, petlab and bench-worker (default build/release/bin)
-# --beside FOLDER  an older build's, measured in turn with them
-# --trials "N..."  sweeps that are planned, run, asked for and reported ("1000 10000 100000")
-# --planned "N..." sweeps that are only planned ("100000 1000000")
-# --folder DIR     a folder on the disk to be measured (default: the current one)
-# --limit SECONDS  a step that takes longer is ended, and says so (1800)
+# --bin FOLDER     the programs under test, petlab and bench-worker (default build/release/bin)
+# --beside FOLDER  an older build's programs, measured in turn with them
+# --trials "N..."  sizes of the sweeps to plan, run, query and report ("1000 10000 100000")
+# --planned "N..." sizes of the sweeps that are only planned ("100000 1000000")
+# --folder DIR     a folder on the disk under test (default: the current one)
+# --limit SECONDS  steps that take longer are stopped and reported as such (1800)
 #
-# One JSON line a step: seconds, processor seconds, and the most memory that petlab held, in MiB. A
-# trial is a run of bench-worker, which writes `started` and a synced `finished` and no metric; the
-# last step, a report with a row for each step, is of one trial with that many steps.
+# Prints one JSON line per step: wall seconds, processor seconds and petlab's peak memory in MiB. A
+# trial runs bench-worker, which writes `started`, a synced `finished` and no metric. The last step,
+# a report with a row for each training step, uses one trial with that many steps.
 . "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
 
 bin=build/release/bin

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# How fast petlab serve answers when many ask, and whether a sweep runs slower beside it.
+# Times petlab serve under many requests, and a sweep with and without a server running.
 #
 #   bench/serving.sh [--bin FOLDER] [--rounds N] [--trials N] [--folder DIR]
 #
 # --bin FOLDER    the programs: petlab and bench-worker (default build/release/bin)
-# --rounds N      of each kind, in turn (default 5)
-# --trials N      trivial trials in each run of the sweep (default 5000)
-# --folder DIR    a folder on the disk to be measured (default: the current one)
+# --rounds N      rounds of each kind, in turn (default 5)
+# --trials N      trivial trials per run of the sweep (default 5000)
+# --folder DIR    a folder on the disk under test (default: the current one)
 #
-# One JSON line a measurement. The requests: 200 at once for the whole page, while 64 pages are open for what changes
-# and 20 readers that asked for it take nothing; by readers that accept it compressed, as browsers do, and by others.
-# The runs: with two pages open, and without a server.
+# Prints one JSON line per measurement. Requests: 200 at once for the whole page, while 64 pages
+# listen for changes and 20 clients do not read the answer they requested; once with clients that
+# accept compression, as browsers do, and once without. Runs: with two pages open, and without a
+# server.
 . "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
 
 bin=build/release/bin

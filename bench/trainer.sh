@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Times training, evaluation and start-up beside what a user of Python would run, in alternating
-# rounds of one run, and measures memory.
+# Times training, evaluation and start-up of petlab-trainer and of the usual Python programs in
+# alternating rounds of one run, and measures memory.
 #
 #   bench/trainer.sh [--bench PROGRAM] [--rounds N] [--threads N] [--steps N] [--tasks NAME,NAME…]
 #                    [--arms NAME,NAME…] [--parts start,memory,evaluate,train,products]
-#                    [--compute float32|bf16]: of petlab's training steps
-#                    [--libraries chosen,onednn,blas]: those whose products are timed alone; chosen:
-#                        what a trial takes on this processor
-#                    [--wide-mkl]: everything by the kernels that MKL has for Intel's AVX-512, on
-#                    another processor that has these instructions
+#                    [--compute float32|bf16]: precision of petlab's training steps
+#                    [--libraries chosen,onednn,blas]: libraries whose products are timed alone;
+#                        chosen: the one that a trial uses on this processor
+#                    [--wide-mkl]: use MKL's kernels for Intel's AVX-512 throughout, on another
+#                        processor with these instructions
 #
 # PETLAB_PEERS   folder with train_step_peers.py, eval_peers.py and startup_peers.py (default
-#                ../shared/peers); its data lie beside it
-# PETLAB_HOME    where the Python packages go (default ~/.local/share/petlab)
+#                ../shared/peers); their data is next to it
+# PETLAB_HOME    where the Python packages are installed (default ~/.local/share/petlab)
 #
-# Only ratios within one run mean anything. On a busy machine read those per processor second.
+# Only ratios within one run are meaningful. On a busy machine use those per processor second.
 . "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
 
 arguments=(--bench build/release/bin/trainer_bench)

@@ -52,7 +52,8 @@
 namespace petlab::cli {
 
 std::span<const Subcommand> subcommands() {
-  // In the order of the help. A new command is a file with its `make` function, and a row here.
+  // Rows are in the order of the help. To add a command, write a file with its `make` function and
+  // add a row here.
   static const std::vector<Subcommand> table = {
       {"init", "Start", "write a starter sweep for this machine", make_init},
       {"schema", "Start", "print the JSON Schema of a file, for editors", make_schema},
@@ -92,8 +93,8 @@ std::span<const Subcommand> subcommands() {
 
 namespace {
 
-// What is wrong with the command line, where CLI11 only counts words: the first that means nothing,
-// with the nearest that does. Empty for all else.
+// Explains the first word that CLI11 does not recognize and suggests the nearest known one. Empty
+// if that is not the problem.
 std::string unknown_word_of(std::span<const Subcommand> table, const CLI::App& app,
                             std::span<const std::string> given) {
   if (app.get_subcommands().empty()) {
@@ -130,7 +131,7 @@ std::string unknown_word_of(std::span<const Subcommand> table, const CLI::App& a
   const std::string name = option->substr(0, option->find('='));
   std::vector<std::string> known;
   for (const CLI::Option* each : sub.get_options()) {
-    // Without the dashes, which make all of them alike.
+    // Compared without the leading dashes, which would make all options similar.
     for (const std::string& word : each->get_lnames()) known.push_back(word);
   }
   const std::vector<std::string_view> views(known.begin(), known.end());
@@ -140,16 +141,17 @@ std::string unknown_word_of(std::span<const Subcommand> table, const CLI::App& a
          (nearest.empty() ? "" : fmt::format("; did you mean --{}?", nearest));
 }
 
-// The row that the first word names and whose options are enough; nullptr: it takes those of all.
+// The row of the command in the first word, or nullptr if the command needs the options of all
+// commands.
 const Subcommand* named_alone(std::span<const Subcommand> table,
                               std::span<const std::string> words) {
   for (const Subcommand& row : table) {
-    if (!words.empty() && row.name == words.front()) return row.tells_of_others ? nullptr : &row;
+    if (!words.empty() && row.name == words.front()) return row.describes_others ? nullptr : &row;
   }
   return nullptr;
 }
 
-// Any command can open a database of an earlier version.
+// Prints notices about updates of databases: any command can open one of an earlier version.
 struct DatabaseNotices {
   explicit DatabaseNotices(std::ostream& err) {
     results::set_notice_printer([&err](const std::string& text) {
@@ -179,7 +181,7 @@ std::vector<std::string> subcommand_first(std::vector<std::string> words) {
   }
   const auto first = words.begin() + static_cast<std::ptrdiff_t>(begin);
   std::rotate(words.begin(), first, words.end());
-  // Before `--`, behind which all words are a subcommand's arguments.
+  // Insert before `--`: all words after it are the subcommand's arguments.
   const auto end = words.end() - static_cast<std::ptrdiff_t>(begin);
   std::rotate(std::find(words.begin(), end, "--"), end, words.end());
   return words;
@@ -201,16 +203,16 @@ int run(std::span<const Subcommand> table, int argc, const char* const* argv, St
   PresentWords present = present_words(subcommand_first({argv + std::min(argc, 1), argv + argc}));
   if (!present.note.empty()) streams.err << "petlab: " << present.note << "\n";
   const std::vector<std::string> given = std::move(present.words);
-  // Options of commands that nobody asked for take more time than most commands.
+  // Creating the options of all commands takes longer than most commands.
   const Subcommand* const named = named_alone(table, given);
   for (const Subcommand& row : named == nullptr ? table : std::span(named, 1)) {
     CLI::App* sub = app.add_subcommand(std::string(row.name), std::string(row.help));
     std::function<int()> body = row.make(*sub, streams);
-    sub->group(std::string(row.group));  // only now, as commands in it would inherit its group
+    sub->group(std::string(row.group));  // set last, because commands in it would inherit its group
     sub->callback([&chosen, body = std::move(body)] { chosen = body; });
   }
   try {
-    // The parser takes the last word first.
+    // The parser expects the words in reverse order.
     std::vector<std::string> words = given;
     if (!words.empty() && words.front() == "score") words = score_words(std::move(words));
     if (!words.empty() && words.front() == "tag") words = tag_words(std::move(words));

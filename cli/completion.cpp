@@ -24,7 +24,7 @@
 namespace petlab::cli {
 namespace {
 
-// Each asks with the words behind `petlab` up to the one that is being typed.
+// Each script passes the words after `petlab` up to the one being typed.
 constexpr const char* kBash = R"sh(_petlab() {
   local IFS=$'\n'
   COMPREPLY=($(petlab completion --words -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
@@ -61,7 +61,7 @@ struct CompletionArguments {
   std::vector<std::string> typed;
 };
 
-// What may come behind an option; nothing where it is a file, a number or free text.
+// Possible values of an option; empty if it takes a file, a number or free text.
 std::vector<std::string> values_behind(const std::string& command, const std::string& option,
                                        const std::filesystem::path& database) {
   std::vector<std::string> values;
@@ -130,7 +130,8 @@ std::vector<std::string> candidates(CLI::App& root, const std::vector<std::strin
   const auto is_it = [&](const Subcommand& row) { return row.name == command; };
   if (std::none_of(subcommands().begin(), subcommands().end(), is_it)) return all;
   const CLI::App* sub = root.get_subcommand(command);
-  // `petlab db export archive`: a command's own commands first, then the words of the typed one.
+  // For `petlab db export archive`: first the command's subcommands, then the words of the typed
+  // one.
   for (std::size_t depth = 1; depth < typed.size(); ++depth) {
     const auto inner = sub->get_subcommands([](const CLI::App*) { return true; });
     if (inner.empty()) break;
@@ -199,7 +200,7 @@ int complete(const CompletionArguments& arguments, CLI::App& root, std::ostream&
   }
   std::vector<std::string> found;
   try {
-    // The last word is the one that is being typed, wherever the others stand.
+    // The last word is being typed, so it keeps its place.
     std::vector<std::string> typed = arguments.typed;
     if (!typed.empty()) {
       std::string last = std::move(typed.back());
@@ -209,10 +210,10 @@ int complete(const CompletionArguments& arguments, CLI::App& root, std::ostream&
     }
     found = candidates(root, typed);
   } catch (const std::exception&) {
-    // A shell that completes words shows nobody a message: there is no database yet, for one.
+    // Shells show no messages during completion, for example about a missing database.
     return kSomeFailed;
   }
-  // In a list of words and conditions the last part is the one that is being typed.
+  // In a list of words or conditions, the last part is being typed.
   const std::string last = arguments.typed.empty() ? "" : arguments.typed.back();
   const std::size_t begun = last.find_last_of(", ");
   const std::string kept = begun == std::string::npos ? "" : last.substr(0, begun + 1);

@@ -6,8 +6,8 @@
 
 namespace petlab::cli {
 
-/// `petlab completion bash|zsh|fish`: a script for the shell, which asks petlab itself for the
-/// words that may come next.
+/// `petlab completion bash|zsh|fish`: prints a script for the shell, which calls petlab for the
+/// possible next words.
 std::function<int()> make_completion(CLI::App& app, Streams streams);
 
 }  // namespace petlab::cli

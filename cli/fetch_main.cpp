@@ -1,5 +1,5 @@
-// petlab-fetch: `petlab fetch` becomes this program, with the same words. The libraries with which
-// it downloads, some thirty, would double the time in which each `petlab` starts.
+// petlab-fetch: `petlab fetch` replaces itself by this program, with the same arguments. Some
+// thirty libraries for downloads would double the start-up time of every `petlab`.
 #include <array>
 #include <iostream>
 

@@ -10,7 +10,7 @@ namespace {
 
 struct FormerName {
   std::string_view name;
-  std::string_view flag;  // the name is only meant with this flag, which goes; empty: always
+  std::string_view flag;  // required flag of the former name, dropped; empty: none
   std::vector<std::string> present;
 };
 

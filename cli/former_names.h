@@ -5,14 +5,14 @@
 
 namespace petlab::cli {
 
-/// Words of a command line by the present names of commands.
+/// A command line with the current names of commands.
 struct PresentWords {
   std::vector<std::string> words;
-  std::string note;  // for the user; empty: there was no former name
+  std::string note;  // for the user; empty if no name was replaced
 };
 
-/// Replaces the former name of a command, which earlier releases had, at the beginning of `words`.
-/// Help, completion and the manual page do not show former names.
+/// Replaces a command name of earlier releases at the beginning of `words`. Help, completion and
+/// the manual page do not show these names.
 PresentWords present_words(std::vector<std::string> words);
 
 }  // namespace petlab::cli

@@ -26,8 +26,8 @@ struct HelpArguments {
   bool man = false;
 };
 
-// Every word of --where, --by and --pivot; those of the configuration as sweep files spell them,
-// too.
+// Prints all words for --where, --by and --pivot, and configuration fields as sweep files spell
+// them.
 void print_fields(std::ostream& out) {
   std::vector<std::vector<Value>> rows;
   for (const results::Word& word : results::words()) {
@@ -45,25 +45,25 @@ void print_fields(std::ostream& out) {
   AnswerOutput().print(out, {"word", "in sweep files", "default", "means something", "what"}, rows);
 }
 
-// As roff wants it: a backslash and a line's first dot or quote mean something there.
+// Escapes text for roff, where a backslash and a leading dot or quote mark are special.
 std::string roff(const std::string& text) {
-  std::string made;
+  std::string result;
   bool begins = true;
   for (const char c : text) {
-    if (begins && (c == '.' || c == '\'')) made += "\\&";
+    if (begins && (c == '.' || c == '\'')) result += "\\&";
     if (c == '\\') {
-      made += "\\e";
+      result += "\\e";
     } else if (c == '-') {
-      made += "\\-";
+      result += "\\-";
     } else {
-      made += c;
+      result += c;
     }
     begins = c == '\n';
   }
-  return made;
+  return result;
 }
 
-// A command, and those that it has itself (`petlab db export archive`).
+// A command and its subcommands (`petlab db export archive`).
 void print_man_section(CLI::App& command, const std::string& name, const std::string& before,
                        std::ostream& out) {
   out << ".SH PETLAB " << roff(name) << "\n.nf\n" << roff(command.help(before)) << ".fi\n";
@@ -91,12 +91,12 @@ void print_man(CLI::App& root, std::ostream& out) {
          "line or a sweep file has a mistake; 3: interrupted, run the same command to resume.\n";
 }
 
-// The help of a command that is named by its words: `db check`.
+// Prints the help of a command given by its words, such as `db check`.
 void print_command_help(const std::vector<std::string>& topic, CLI::App& root, std::ostream& out) {
   CLI::App* command = &root;
   std::string before;
   for (const std::string& word : present_words(topic).words) {
-    if (word.starts_with("-")) continue;  // `hide --undo`, by its former name
+    if (word.starts_with("-")) continue;  // from a former name such as `hide --undo`
     std::vector<std::string> names;
     for (CLI::App* inner : command->get_subcommands([](const CLI::App*) { return true; })) {
       names.push_back(inner->get_name());
@@ -116,7 +116,7 @@ int help(const HelpArguments& arguments, CLI::App& root, std::ostream& out) {
   if (arguments.man) {
     print_man(root, out);
   } else if (arguments.topic.empty()) {
-    // Of the program itself: root.help() would tell of the command that was chosen, this one.
+    // root.help() would print the help of the chosen command, which is this one.
     out << root.get_formatter()->make_help(&root, "petlab", CLI::AppFormatMode::Normal);
   } else if (arguments.topic.front() == "fields") {
     print_fields(out);

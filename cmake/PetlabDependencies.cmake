@@ -1,4 +1,5 @@
-# Everything that is not ours, found once. Each part and the version tried: see docs/internals/building.md.
+# Finds all third-party dependencies. docs/internals/building.md lists their uses and tested
+# versions.
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
@@ -8,7 +9,7 @@ find_package(CURL 7.85 REQUIRED)
 find_package(LibArchive REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(ICU REQUIRED COMPONENTS uc i18n)
-# Boost's own package: CMake has none any more.
+# Use Boost's own package; CMake no longer ships one.
 if(POLICY CMP0167)
   cmake_policy(SET CMP0167 NEW)
 endif()
@@ -18,7 +19,8 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(NETTLE REQUIRED IMPORTED_TARGET nettle)
 
-# Not by pkg-config: Debian 13's file asks for protobuf's headers, which nothing here needs.
+# Not found by pkg-config: Debian 13's file requires the headers of protobuf, which petlab does not
+# need.
 find_path(SENTENCEPIECE_HEADERS sentencepiece_trainer.h REQUIRED)
 find_library(SENTENCEPIECE_LIBRARY sentencepiece REQUIRED)
 find_library(SENTENCEPIECE_TRAIN_LIBRARY sentencepiece_train REQUIRED)

@@ -1,10 +1,10 @@
-# LibTorch without its CMake package: that of a CUDA build asks for a whole CUDA toolkit, which few
-# have and nothing here needs. petlab is compiled against the headers and linked with libtorch_cpu
-# and libc10 alone; what these need of CUDA's libraries they find beside themselves at run time, and
-# the CUDA back end is opened when a trial asks for it (trainer/compute/devices.h).
+# Uses LibTorch without its CMake package: the package of a CUDA build requires a whole CUDA
+# toolkit, which petlab does not need. petlab is compiled against the headers and linked only with
+# libtorch_cpu and libc10. At run time these find the CUDA libraries next to themselves, and the
+# CUDA back end is loaded when a trial requests it (trainer/compute/devices.h).
 #
-# petlab_find_libtorch(): makes the target `libtorch` from the first of CMAKE_PREFIX_PATH (a LibTorch
-# or a folder that holds a Python `torch`) or the wheel in petlab's virtual environment.
+# petlab_find_libtorch(): creates the target `libtorch` from the first match in CMAKE_PREFIX_PATH (a
+# LibTorch, or a folder with a Python `torch`), or from the wheel in petlab's virtual environment.
 set(PETLAB_LIBTORCH_LEAST 2.4)
 
 function(petlab_find_libtorch)
@@ -19,7 +19,8 @@ function(petlab_find_libtorch)
   file(GLOB wheel ${home}/venv/lib/python3*/site-packages/torch)
   set(folder "")
   foreach(candidate IN LISTS CMAKE_PREFIX_PATH from_environment wheel)
-    # A TorchConfig.cmake's folder is what `torch.utils.cmake_prefix_path` prints.
+    # The last pattern is for the folder of TorchConfig.cmake, which `torch.utils.cmake_prefix_path`
+    # prints.
     foreach(prefix ${candidate} ${candidate}/torch ${candidate}/libtorch ${candidate}/../..)
       if(EXISTS ${prefix}/include/ATen/ATen.h AND EXISTS ${prefix}/lib/libtorch_cpu.so)
         get_filename_component(folder ${prefix} REALPATH)
@@ -64,18 +65,18 @@ function(petlab_find_libtorch)
   add_library(libtorch INTERFACE IMPORTED GLOBAL)
   target_include_directories(libtorch SYSTEM INTERFACE ${folder}/include
     ${folder}/include/torch/csrc/api/include)
-  # Of a CUDA build, libtorch_cpu itself needs libraries that the linker does not look for.
+  # In a CUDA build, libtorch_cpu depends on libraries that the linker does not find.
   target_link_libraries(libtorch INTERFACE ${folder}/lib/libtorch_cpu.so ${folder}/lib/libc10.so
     -Wl,--allow-shlib-undefined)
 
-  # at::parallel_for is compiled into its caller: where LibTorch's threads are OpenMP's and the caller
-  # is compiled without, it says nothing and runs on one.
+  # at::parallel_for is compiled into its caller: if LibTorch uses OpenMP and the caller is compiled
+  # without it, the loop silently runs on one thread.
   file(STRINGS ${folder}/include/ATen/Config.h by_openmp REGEX "define AT_PARALLEL_OPENMP 1")
   if(by_openmp)
     find_package(OpenMP REQUIRED COMPONENTS CXX)
     set(beside ${folder}/lib/libgomp.so.1)
     if(EXISTS ${beside} AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-      # The one that is found at run time. CMake would warn that it hides the compiler's.
+      # The library that is found at run time. CMake would warn that it hides the compiler's.
       target_compile_options(libtorch INTERFACE ${OpenMP_CXX_FLAGS})
       target_link_libraries(libtorch INTERFACE ${beside})
     else()

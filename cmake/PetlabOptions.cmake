@@ -1,5 +1,5 @@
-# Compiler flags for every target of ours, carried by the interface target petlab_options.
-# ccache serves the compilations where it is installed.
+# Compiler flags for all petlab targets, in the interface target petlab_options. Uses ccache if it
+# is installed.
 find_program(PETLAB_CCACHE ccache)
 if(PETLAB_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${PETLAB_CCACHE})
@@ -9,24 +9,25 @@ add_library(petlab_options INTERFACE)
 target_include_directories(petlab_options INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(petlab_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # GCC 12 takes "literal" + std::string for an overlapping copy (its bug 105651).
+  # GCC 12 mistakes "literal" + std::string for an overlapping copy (GCC bug 105651).
   target_compile_options(petlab_options INTERFACE -Wno-restrict)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
-  # GCC 13 and 14 take a reference into one argument for one into another, which is temporary.
+  # GCC 13 and 14 confuse a reference into one argument with one into another, temporary argument.
   target_compile_options(petlab_options INTERFACE -Wno-dangling-reference)
 endif()
 if(PETLAB_WERROR)
   target_compile_options(petlab_options INTERFACE -Werror)
 endif()
 if(PETLAB_SANITIZE)
-  # Before any target is made, so that third-party code compiled by us is instrumented too.
+  # Set before any target is created, so that third-party code compiled here is instrumented too.
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
-  # Checks at every use of a pointer: nearly half of the compile time (56 to 34 s a unit of reports/), for what
-  # AddressSanitizer finds too. Where bytes of files are taken for numbers, alignment is checked still.
+  # Checks at every use of a pointer take nearly half of the compile time (56 down to 34 s for a
+  # unit of reports/) and find what AddressSanitizer finds too. Alignment is still checked where
+  # bytes of files are read as numbers.
   add_compile_options(-fno-sanitize=null,alignment,object-size,vptr)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # GCC warns falsely of uninitialised standard library objects in instrumented code.
+    # GCC warns falsely about uninitialised standard library objects in instrumented code.
     add_compile_options(-Wno-maybe-uninitialized)
   endif()
   add_link_options(-fsanitize=address,undefined)
@@ -42,7 +43,7 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 
-# petlab_library(NAME SOURCES... DEPENDS...): one static library a folder.
+# petlab_library(NAME SOURCES... DEPENDS...): creates one static library per folder.
 function(petlab_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
@@ -50,5 +51,5 @@ function(petlab_library name)
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
 endfunction()
 
-# A program loads no library of which it uses nothing.
+# Programs load no libraries that they do not use.
 add_link_options(LINKER:--as-needed)

@@ -1,12 +1,12 @@
-# cmake -DSOURCE=… -DOUTPUT=… -DCOMPILER=… -DFLAGS=… -P WriteBuildInfo.cmake: run at every build; the
-# header is written only where it says something else than before.
+# cmake -DSOURCE=… -DOUTPUT=… -DCOMPILER=… -DFLAGS=… -P WriteBuildInfo.cmake: runs at every build
+# and rewrites the header only if its content changes.
 set(commit unknown)
 set(clean std::nullopt)
 find_program(git git)
 if(git)
   execute_process(COMMAND ${git} -C ${SOURCE} rev-parse --show-toplevel
     OUTPUT_VARIABLE top RESULT_VARIABLE failed OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-  # Sources that were unpacked inside another project's checkout are of no commit of that.
+  # Sources unpacked inside another project's checkout do not belong to its commit.
   get_filename_component(whole ${SOURCE} REALPATH)
   if(NOT failed AND top STREQUAL whole)
     execute_process(COMMAND ${git} -C ${SOURCE} describe --always --tags --abbrev=12

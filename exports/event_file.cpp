@@ -11,7 +11,7 @@
 namespace petlab::exports {
 namespace {
 
-/// A protobuf message that is written field by field, in the order of their numbers.
+/// A protobuf message, written field by field in the order of field numbers.
 class Message {
  public:
   Message& integer(int field, std::int64_t value) {
@@ -24,7 +24,7 @@ class Message {
     fixed(std::bit_cast<std::uint64_t>(value), 8);
     return *this;
   }
-  /// A text, bytes, or another message.
+  /// A text, bytes or a nested message.
   Message& bytes(int field, std::string_view value) {
     key(field, 2);
     varint(value.size());
@@ -51,7 +51,7 @@ std::string little_endian(std::uint64_t value, int size) {
   return text;
 }
 
-// CRC-32C, turned and moved so that a record may hold records (TensorFlow's crc32c.h).
+// CRC-32C, rotated and offset so that records may contain records (TensorFlow's crc32c.h).
 std::string masked_crc(const std::string& text) {
   boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> crc;
   crc.process_bytes(text.data(), text.size());
@@ -76,7 +76,7 @@ std::string metadata(std::string_view plugin, std::string_view content, int data
   return Message().bytes(1, data.text()).integer(4, data_class).text();
 }
 
-// A tensorflow.TensorProto of one zero: HParams pages look at the metadata alone.
+// A tensorflow.TensorProto of one zero: the HParams page reads only the metadata.
 std::string no_tensor() {
   return Message()
       .integer(1, kFloat)

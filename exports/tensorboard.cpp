@@ -31,7 +31,7 @@ struct Point {
   std::optional<double> value;
 };
 
-/// An attempt that counts, up to an event of it.
+/// An attempt that contributes to the result, up to one of its events.
 struct Counted {
   const AttemptFacts* attempt = nullptr;
   std::int64_t to = std::numeric_limits<std::int64_t>::max();
@@ -44,7 +44,7 @@ const AttemptFacts* attempt_numbered(const TrialFacts& facts, std::int64_t numbe
   return nullptr;
 }
 
-// The attempt of the result, else the last, and those that it went on from.
+// The attempt of the result, else the last attempt, and the attempts it resumed from.
 std::vector<Counted> counted_attempts(const TrialFacts& facts) {
   std::vector<Counted> found;
   if (facts.attempts.empty()) return found;
@@ -64,7 +64,7 @@ std::vector<Counted> counted_attempts(const TrialFacts& facts) {
 
 constexpr std::uintmax_t kMostEvents = std::uintmax_t{4} << 30;  // bytes
 
-// What an attempt's events say beside its values: when each came, and the loss.
+// Data from an attempt's events that the database lacks: event times and the loss.
 struct EventTimes {
   std::map<std::int64_t, double> by_seq;
   std::vector<Point> losses;
@@ -78,7 +78,7 @@ EventTimes read_times(const fs::path& file, std::int64_t to) {
     try {
       event = protocol::parse_event(line);
     } catch (const std::runtime_error&) {
-      break;  // nothing behind it counts
+      break;  // later events do not count
     }
     if (event.seq > to) break;
     found.by_seq[event.seq] = event.time;
@@ -89,21 +89,21 @@ EventTimes read_times(const fs::path& file, std::int64_t to) {
   return found;
 }
 
-// A name as one part of a path and of TensorBoard's name for the run. One that is too long for a
-// file system is cut, and a digest tells it from others that begin alike.
+// Makes a name usable as one part of a path and of TensorBoard's run name. Names too long for a
+// file system are cut and get a digest to keep them distinct.
 std::string folder_name(const std::string& name) {
-  std::string made;
+  std::string folder;
   for (const unsigned char c : name) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '_' || c == '-' || (c == '.' && !made.empty());
-    made += plain ? std::string(1, static_cast<char>(c)) : fmt::format("%{:02X}", c);
+                       c == '_' || c == '-' || (c == '.' && !folder.empty());
+    folder += plain ? std::string(1, static_cast<char>(c)) : fmt::format("%{:02X}", c);
   }
   constexpr std::size_t kLongest = 200;
-  if (made.size() > kLongest) {
-    made.resize(kLongest - 16);
-    made += "~" + base::sha256(name).substr(std::string_view("sha256:").size(), 12);
+  if (folder.size() > kLongest) {
+    folder.resize(kLongest - 16);
+    folder += "~" + base::sha256(name).substr(std::string_view("sha256:").size(), 12);
   }
-  return made;
+  return folder;
 }
 
 RunEnd end_of(const TrialFacts& facts) {
@@ -143,12 +143,13 @@ class TensorboardWriter {
     for (const results::SeriesName& series : request_.scores.series_of(facts.trial_id)) {
       for (const results::HistoryPoint& point : request_.scores.history(facts.trial_id, series)) {
         const auto& by_seq = times[point.attempt].by_seq;
-        const auto told = by_seq.find(point.seq);
+        const auto reported = by_seq.find(point.seq);
         const AttemptFacts* attempt = attempt_numbered(facts, point.attempt);
         const double over =
             attempt == nullptr ? 0 : attempt->ended_at.value_or(attempt->begun.time);
         points.push_back({fmt::format("{}/{}/{}", series.split, series.task, series.name),
-                          point.step, told == by_seq.end() ? over : told->second, point.value});
+                          point.step, reported == by_seq.end() ? over : reported->second,
+                          point.value});
       }
     }
     std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) {

@@ -55,7 +55,7 @@ std::optional<BackbonePlace::Record> read_record(const fs::path& file) {
     }
     return record;
   } catch (const std::exception&) {
-    return std::nullopt;  // as if it was not there: the hub is asked again
+    return std::nullopt;  // treated as missing, so the hub is queried again
   }
 }
 
@@ -69,7 +69,7 @@ void write_record(const fs::path& file, const BackbonePlace::Record& record) {
   base::write_file_atomically(file, json.dump(1) + "\n");
 }
 
-// The configuration comes last: see publish().
+// The configuration is published last: see publish().
 std::vector<HubFile> configuration_last(std::vector<HubFile> files) {
   std::stable_partition(files.begin(), files.end(),
                         [](const HubFile& file) { return file.name != "config.json"; });
@@ -134,7 +134,7 @@ class CachePlace : public BackbonePlace {
   }
 
  private:
-  // Beside what Hugging Face's library has; it passes over it.
+  // A folder next to those of Hugging Face's library, which ignores it.
   static constexpr const char* kRecords = "petlab";
   fs::path record_file(const std::string& commit) const {
     return model_ / kRecords / (commit + ".json");
@@ -158,13 +158,13 @@ class FolderPlace : public BackbonePlace {
                sweeps::FileDigests& digests) const override {
     std::error_code unreadable;
     for (const HubFile& file : files) {
-      const fs::path there = folder_ / file.name;
-      if (read_record(record_file()) || !fs::exists(there, unreadable)) continue;
-      if (has_digest(there, file.etag, digests)) continue;
+      const fs::path path = folder_ / file.name;
+      if (read_record(record_file()) || !fs::exists(path, unreadable)) continue;
+      if (has_digest(path, file.etag, digests)) continue;
       throw Error(
           fmt::format("{}: exists, but differs from the file to fetch; --into needs a new folder, "
                       "or one created by petlab fetch",
-                      there.string()));
+                      path.string()));
     }
     make_folders(own_);
   }
@@ -190,7 +190,8 @@ class FolderPlace : public BackbonePlace {
   void note_commit(const std::string&, const std::string&) const override {}
 
  private:
-  // Of two commits no mixture is a backbone, and without config.json no folder is one.
+  // Files of two commits must never mix, and without config.json the folder is not used as a
+  // backbone.
   void take_away(const Record& before, const Record& record) const {
     std::error_code error;
     for (const HubFile& old : configuration_last(before.files)) {
@@ -201,7 +202,7 @@ class FolderPlace : public BackbonePlace {
     const auto configuration =
         std::find_if(record.files.begin(), record.files.end(),
                      [](const HubFile& file) { return file.name == "config.json"; });
-    // The same one in both waits beside, like what was downloaded.
+    // Keep an unchanged configuration in the place of downloaded content.
     if (fs::exists(folder_ / "config.json", error) && !fs::exists(content(*configuration), error)) {
       rename_over(folder_ / "config.json", content(*configuration));
     }

@@ -10,12 +10,12 @@
 
 namespace petlab::fetch {
 
-/// Where a model's files lie on this machine: in Hugging Face's cache, laid out as its own library
-/// does (blobs/, snapshots/COMMIT/, refs/), or as plain files in a folder of their own. A file is
-/// downloaded beside its place, and gets its name when it is whole.
+/// The location of a model's files on this machine: Hugging Face's cache in its own layout (blobs/,
+/// snapshots/COMMIT/, refs/), or a folder of plain files. Files are downloaded next to their final
+/// place and renamed when complete.
 class BackbonePlace {
  public:
-  /// Which files one commit's model has here: what fetch() has published.
+  /// The model files of one commit that were published here.
   struct Record {
     std::string name;
     std::string commit;
@@ -23,26 +23,27 @@ class BackbonePlace {
   };
 
   virtual ~BackbonePlace() = default;
-  /// The folder of the model's files at that commit.
+  /// The folder with the model's files at that commit.
   virtual std::filesystem::path folder(const std::string& commit) const = 0;
-  /// Where a file's content waits until all are there, whole.
+  /// The place of a file's verified content until all files are complete.
   virtual std::filesystem::path content(const HubFile& file) const = 0;
   virtual std::filesystem::path partial(const HubFile& file) const = 0;
   virtual std::filesystem::path lock(const HubFile& file) const = 0;
-  /// Held from before the first download until all is published; empty: files alone are locked.
+  /// A lock to hold from before the first download until publish(); empty: only single files are
+  /// locked.
   virtual std::filesystem::path lock_of_all() const = 0;
-  /// Makes the folders. Throws Error where they cannot be made, or where the folder holds files of
-  /// these names that petlab has not fetched.
+  /// Creates the folders. Throws Error if that fails, or if the folder contains files of these
+  /// names that petlab has not fetched.
   virtual void prepare(const std::string& commit, const std::vector<HubFile>& files,
                        sweeps::FileDigests& digests) const = 0;
-  /// All contents are there: gives them their names, config.json last, without which no folder is a
-  /// backbone's. Throws Error.
+  /// Gives all files their final names once their contents are complete. config.json comes last,
+  /// because a folder without it is not used as a backbone. Throws Error.
   virtual void publish(const Record& record) const = 0;
-  /// What was published of that commit; std::nullopt: nothing, or not by petlab.
+  /// The record of a commit; std::nullopt if petlab has not published it.
   virtual std::optional<Record> record(const std::string& commit) const = 0;
-  /// The commit that a branch or tag meant when it was fetched last; empty: it never was.
+  /// The commit to which a branch or tag last resolved; empty if it was never fetched.
   virtual std::string known_commit(const std::string& name, const std::string& revision) const = 0;
-  /// Notes that.
+  /// Stores the result for known_commit().
   virtual void note_commit(const std::string& revision, const std::string& commit) const = 0;
 };
 

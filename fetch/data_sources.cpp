@@ -16,7 +16,8 @@ std::vector<DataSource> all_sources() {
       glue_zip("sst2", "SST-2",
                {"/glue/data/SST-2.zip", 7439277,
                 "d67e16fb55739c1b32cdce9877596db1c127dc322d93c082281f64057c16deaa"}),
-      // Its licence keeps it out of GLUE's own archives: the text is SentEval's, the split GLUE's.
+      // Its licence excludes it from GLUE's archives: the text is from SentEval, the split from
+      // GLUE.
       {"mrpc",
        "glue/MRPC",
        {{"/glue/data/mrpc_dev_ids.tsv", 6222,
@@ -35,7 +36,7 @@ std::vector<DataSource> all_sources() {
                {"/glue/data/MNLI.zip", 312783507,
                 "e7c1d896d26ed6caf700110645df426cc2d8ebf02a5ab743d5a5c68ac1c83633"},
                "dev_matched.tsv"),
-      // The second version: the first had development rows that overlap with the training rows.
+      // The second version: in the first, development rows overlap with training rows.
       glue_zip("qnli", "QNLI",
                {"/glue/data/QNLIv2.zip", 10627589,
                 "e634e78627a29adaecd4f955359b22bf5e70f2cbd93b493f2d624138a0c0e5f5"}),

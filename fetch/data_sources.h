@@ -7,31 +7,31 @@
 
 namespace petlab::fetch {
 
-/// A file that is downloaded, known beforehand.
+/// A file to download, with known size and digest.
 struct DataFile {
-  std::string path;  // behind the server's address
+  std::string path;  // appended to the server's address
   std::uintmax_t size = 0;
   std::string sha256;
 };
 
-/// Where a built-in task's data come from, and what is made of them.
+/// The source of a built-in task's data, and how to convert it.
 struct DataSource {
-  /// How the files of the task come out of what is downloaded.
+  /// How to produce the task's files from the downloads.
   enum class Form {
-    zip,   ///< members `Folder/name` of the one archive, as they are
-    mrpc,  ///< the ids of the development rows, and the rows that these are taken out of
+    zip,   ///< extract the members `Folder/name` of the only archive
+    mrpc,  ///< split the rows of the second file by the development ids in the first
   };
   std::string task;    // a row of sweeps::tasks()
-  std::string folder;  // in a data folder: "glue/CoLA"
+  std::string folder;  // relative to a data folder: "glue/CoLA"
   std::vector<DataFile> downloads;
-  std::vector<std::string> files;  // in `folder`
+  std::vector<std::string> files;  // relative to `folder`
   Form form = Form::zip;
 };
 
-/// The server that holds all of them, under the paths of DataFile.
+/// The server of all data files.
 inline constexpr const char* kDataServer = "https://dl.fbaipublicfiles.com";
 
-/// GLUE's tasks, in the order of the catalog: the original files, pinned by size and SHA-256.
+/// The GLUE tasks in the order of the catalog: the original files, pinned by size and SHA-256.
 std::span<const DataSource> data_sources();
 
 }  // namespace petlab::fetch

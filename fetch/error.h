@@ -5,18 +5,18 @@
 
 namespace petlab::fetch {
 
-/// A download that cannot be had, read or written.
+/// A download that failed, or a file of it that cannot be read or written.
 struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The server cannot be reached at all: no network, a wrong name, nobody there.
+/// The server cannot be reached: no network, a wrong name, or no server at that address.
 struct NoConnection : Error {
   using Error::Error;
 };
 
-/// The server answered with a status of 400 or more. `code` is the hub's own word for it
-/// (X-Error-Code: "RepoNotFound", "GatedRepo", "RevisionNotFound", "EntryNotFound"), or empty.
+/// The server answered with a status of 400 or more. `code` is the hub's error code (X-Error-Code:
+/// "RepoNotFound", "GatedRepo", "RevisionNotFound", "EntryNotFound"), or empty.
 struct HttpError : Error {
   HttpError(const std::string& message, long status_of_answer, std::string hub_code)
       : Error(message), status(status_of_answer), code(std::move(hub_code)) {}
@@ -24,7 +24,7 @@ struct HttpError : Error {
   std::string code;
 };
 
-/// The user asked to end; what was downloaded so far is kept.
+/// The user interrupted the download. Downloaded parts are kept.
 struct Interrupted : Error {
   Interrupted() : Error("interrupted") {}
 };

@@ -22,7 +22,7 @@ std::uintmax_t size_of(const fs::path& file) {
   return error ? 0 : size;
 }
 
-// A published file, or one that waits for the others.
+// True if the file is complete, published or not.
 bool is_whole(const BackbonePlace& place, const std::string& commit, const HubFile& file,
               sweeps::FileDigests& digests) {
   for (const fs::path& at : {place.folder(commit) / file.name, place.content(file)}) {
@@ -80,7 +80,7 @@ void check_revision(const std::string& revision) {
       fmt::format("--revision is '{}', must be a branch, a tag or a commit", revision));
 }
 
-// The shards of a checkpoint that has some, as the hub lists them.
+// The shards named by the checkpoint's index, if any, as listed by the hub.
 std::vector<HubFile> shards_listed(const BackbonePlace& place, const std::string& commit,
                                    const std::vector<HubFile>& wanted,
                                    const std::vector<HubFile>& listing, const std::string& name) {
@@ -125,7 +125,7 @@ void fetch_whole(const WholeFile& file, const Watcher& watcher) {
   const FileLock lock(file.lock, file.name, watcher);
   std::error_code error;
   if (fs::is_regular_file(file.content, error)) {
-    if (file.is_right(file.content)) return;  // another process was first
+    if (file.is_right(file.content)) return;  // another process completed it
     watcher.tell(fmt::format("{}: the existing file is damaged; downloading it again", file.name));
   }
   for (bool again = false;; again = true) {

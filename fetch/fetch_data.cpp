@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Text unpacks to about four times its zip; both are there for a while.
+// Text unpacks to about four times the size of its zip, and both exist for a while.
 constexpr std::uintmax_t kTimesItsZip = 5;
 
 class DataPlace {
@@ -40,14 +40,14 @@ class DataPlace {
     return fs::is_regular_file(folder_ / name, error);
   }
 
-  // The digests of the files that petlab has put there; empty: it has not.
+  // Digests of the files that petlab has put into the folder; empty if none.
   std::map<std::string, std::string> record() const {
     try {
       const nlohmann::json json =
           base::parse_shallow_json(base::read_file(record_file(), 1 << 20), "record");
       if (json.at("v") == 1) return json.at("files").get<std::map<std::string, std::string>>();
     } catch (const std::exception&) {
-      // None, or of no use: as if the user had put the files there.
+      // Without a valid record, the files are treated as the user's.
     }
     return {};
   }
@@ -75,7 +75,7 @@ void make_folder(const fs::path& folder) {
     throw Error(fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
 }
 
-// True: nothing is left to do.
+// True if nothing is left to do.
 bool is_there(const DataSource& source, const DataPlace& place, FetchedData& fetched) {
   const auto all = [&](const auto& holds) {
     return std::all_of(source.files.begin(), source.files.end(), holds);
@@ -129,7 +129,7 @@ FetchedData fetch_data(const DataSource& source, const fs::path& data_folder,
   if (is_there(source, place, fetched)) return fetched;
   make_folder(place.downloads());
   const FileLock lock(place.lock(), source.task, watcher);
-  if (is_there(source, place, fetched)) return fetched;  // another process was first
+  if (is_there(source, place, fetched)) return fetched;  // another process completed it
   fetched.was_there = false;
   std::uintmax_t bytes = 0;
   for (const DataFile& file : source.downloads) bytes += file.size;
@@ -148,8 +148,8 @@ FetchedData fetch_data(const DataSource& source, const fs::path& data_folder,
   std::map<std::string, std::string> record;
   for (const std::string& name : source.files) record[name] = digests.of(place.unpacked() / name);
   make_folder(place.folder());
-  // Before the files have their names: were it killed between two of them, the next call knows that
-  // they are its own.
+  // Written before the files get their names: if the process is killed between two renames, the
+  // next call recognizes its files.
   place.write_record(record);
   std::error_code error;
   for (const std::string& name : source.files) {

@@ -13,16 +13,16 @@ namespace petlab::fetch {
 struct FetchedData {
   std::filesystem::path folder;
   bool was_there = false;
-  /// The files are there and petlab has not fetched them: they were not compared with anything.
+  /// True if the user provided the files; petlab does not verify them.
   bool of_the_user = false;
 };
 
-/// Downloads a file to `to`, which may hold its beginning, and returns when it has all its bytes.
+/// Downloads a file to `to`, resuming from its current contents, and returns when it is complete.
 using DownloadTo = std::function<void(const DataFile& file, const std::filesystem::path& to)>;
 
-/// Brings a task's files to their folder under `data_folder`, whole and compared with their
-/// digests, where they are not there. What the user put there himself is left alone. What was
-/// downloaded stays when it throws, and the next call goes on there. Throws Error, sweeps::Error.
+/// Downloads the missing files of a task to their folder under `data_folder` and verifies their
+/// digests. Files that the user provided are left alone. Downloaded parts are kept on errors, and
+/// the next call resumes them. Throws Error and sweeps::Error.
 FetchedData fetch_data(const DataSource& source, const std::filesystem::path& data_folder,
                        const DownloadTo& download, const Watcher& watcher);
 

@@ -24,8 +24,8 @@ FileLock::FileLock(const std::filesystem::path& file, const std::string& what,
   while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
     if (error == EINTR) continue;
-    // Some network file systems know no locks: two downloads then write the same file, and what
-    // comes of it is compared with its digest like all else.
+    // Some network file systems have no locks. Two downloads may then write the same file; its
+    // digest is verified as always.
     if (error == ENOLCK || error == ENOTSUP) return;
     const bool ended = watcher.ended();
     if (error != EWOULDBLOCK || ended) {

@@ -7,12 +7,12 @@
 
 namespace petlab::fetch {
 
-/// A file under an exclusive flock, as Hugging Face's own library locks what it downloads. Freed
-/// when the process ends, however that is; the file stays.
+/// An exclusive flock on a file, the lock that Hugging Face's library uses for its downloads. The
+/// system releases it when the process ends; the file remains.
 class FileLock {
  public:
-  /// Waits for whoever holds it, and then says once that it waits for `what`. Throws Error where
-  /// the file cannot be made, Interrupted.
+  /// Waits while another process holds the lock, after one note that it waits for `what`. Throws
+  /// Error if the file cannot be created, and Interrupted.
   FileLock(const std::filesystem::path& file, const std::string& what, const Watcher& watcher);
   ~FileLock();
   FileLock(const FileLock&) = delete;

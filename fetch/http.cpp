@@ -40,19 +40,19 @@ std::string host_of(const std::string& url) {
   return url.substr(begin + 3, url.find('/', begin + 3) - begin - 3);
 }
 
-// What one request receives.
+// Receives the answer to one request.
 struct Receiver {
   CURL* handle = nullptr;
   const Watcher* watcher = nullptr;
-  std::map<std::string, std::string> headers;  // of the last answer, behind all redirects
-  std::string body;                            // of a small answer, or an error's first bytes
-  int file = -1;                               // -1: a small answer
-  std::uintmax_t asked_from = 0;               // where the file goes on
-  std::uintmax_t size = 0;                     // of the whole file
+  std::map<std::string, std::string> headers;  // of the final answer, after all redirects
+  std::string body;                            // a small answer, or the first bytes of an error
+  int file = -1;                               // -1: keep the answer in body
+  std::uintmax_t asked_from = 0;               // offset at which the file resumes
+  std::uintmax_t size = 0;                     // size of the complete file
   std::uintmax_t at = 0;
   std::uintmax_t* received = nullptr;
   std::string name;
-  std::string problem;  // why the rest was refused
+  std::string problem;  // why the rest was rejected
   bool placed = false;
 
   long status() const {
@@ -64,18 +64,18 @@ struct Receiver {
     const auto found = headers.find(key);
     return found == headers.end() ? "" : found->second;
   }
-  // For messages: a terminal is not to be moved by what a server says.
+  // Made printable, so that a server cannot control the terminal.
   std::string printable_header(const std::string& key) const {
     std::string text = header(key);
     std::replace_if(
         text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
     return text;
   }
-  // False: refused, for `problem`.
+  // Returns false if the answer is rejected; `problem` has the reason.
   bool place() {
     placed = true;
     at = asked_from;
-    if (status() != 206) at = 0;  // a server that knows no ranges sends all of it again
+    if (status() != 206) at = 0;  // the server does not support ranges and sends everything
     if (status() == 206) {
       const std::string range = header("content-range");
       const auto digits = range.find_first_of("0123456789");
@@ -198,7 +198,7 @@ struct Http::Impl {
   CURL* handle = nullptr;
   HttpOptions options;
   const Watcher& watcher;
-  bool answered = false;  // by any server, so that there is a network
+  bool answered = false;  // some server answered, so the network works
   std::uintmax_t received = 0;
 
   void prepare(Receiver& receiver, const std::string& url, const std::string& token) const {
@@ -221,7 +221,7 @@ struct Http::Impl {
     set(CURLOPT_LOW_SPEED_LIMIT, 1L);
     set(CURLOPT_LOW_SPEED_TIME, timeout);
     if (!options.certificates.empty()) set(CURLOPT_CAINFO, options.certificates.c_str());
-    // curl itself keeps it from the hosts that redirects lead to.
+    // curl does not send the token to hosts of redirects.
     if (!token.empty()) {
       set(CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
       set(CURLOPT_XOAUTH2_BEARER, token.c_str());
@@ -240,9 +240,9 @@ struct Http::Impl {
   struct Outcome {
     CURLcode code = CURLE_OK;
     long status = 0;
-    std::string text;  // what went wrong; empty: nothing
+    std::string text;  // error message; empty: success
     bool passing = false;
-    std::optional<milliseconds> wait;  // as the server asks
+    std::optional<milliseconds> wait;  // as requested by the server
   };
 
   Outcome perform(const Receiver& receiver, const std::string& url) {
@@ -258,14 +258,14 @@ struct Http::Impl {
     if (outcome.code != CURLE_OK) {
       outcome.text = fmt::format("{}: {}", host_of(url),
                                  detail[0] ? detail.data() : curl_easy_strerror(outcome.code));
-      // Where nobody ever answered, a pause brings no network.
+      // If no server ever answered, there is no network and waiting does not help.
       outcome.passing = is_passing(outcome.code) && (answered || !is_no_connection(outcome.code));
       return outcome;
     }
     if (outcome.status >= 400) {
-      const std::string said = receiver.printable_header("x-error-message");
+      const std::string reason = receiver.printable_header("x-error-message");
       outcome.text = fmt::format("{}: the server answered with status {}{}", url, outcome.status,
-                                 said.empty() ? "" : fmt::format(" ({})", said));
+                                 reason.empty() ? "" : fmt::format(" ({})", reason));
       outcome.passing = is_passing(outcome.status);
       if (const auto seconds = number_of(receiver.header("retry-after"))) {
         outcome.wait = std::chrono::seconds(std::min<std::uintmax_t>(*seconds, 3600));
@@ -289,7 +289,7 @@ struct Http::Impl {
     throw Error(text);
   }
 
-  // Sleeps, or throws Interrupted.
+  // Sleeps. Throws Interrupted.
   void pause(milliseconds time) const {
     const auto end = std::chrono::steady_clock::now() + time;
     while (std::chrono::steady_clock::now() < end) {
@@ -299,7 +299,7 @@ struct Http::Impl {
     }
   }
 
-  // After the failure number `failures`, or throws what it was.
+  // Waits after failure number `failures`, or throws the error if there were too many.
   void retry_or_fail(const Outcome& outcome, const Receiver& receiver,
                      std::int64_t failures) const {
     if (!outcome.passing) fail(outcome, receiver, "");
@@ -352,26 +352,26 @@ void Http::download(const Download& wanted) {
       throw Error(
           fmt::format("{}: cannot be read: {}", wanted.file.string(), std::strerror(errno)));
     }
-    auto there = static_cast<std::uintmax_t>(status.st_size);
-    if (there == wanted.size) break;
-    if (there > wanted.size) there = 0;  // of another file; the answer is put at its place
+    auto existing = static_cast<std::uintmax_t>(status.st_size);
+    if (existing == wanted.size) break;
+    if (existing > wanted.size) existing = 0;  // left over from another file; overwritten
     Receiver receiver;
     receiver.name = wanted.name;
     receiver.file = fd;
-    receiver.asked_from = there;
+    receiver.asked_from = existing;
     receiver.size = wanted.size;
     receiver.received = &impl_->received;
     impl_->prepare(receiver, wanted.url, wanted.token);
-    const std::string range = fmt::format("{}-", there);
-    if (there > 0) curl_easy_setopt(impl_->handle, CURLOPT_RANGE, range.c_str());
+    const std::string range = fmt::format("{}-", existing);
+    if (existing > 0) curl_easy_setopt(impl_->handle, CURLOPT_RANGE, range.c_str());
     Impl::Outcome outcome = impl_->perform(receiver, wanted.url);
     if (outcome.text.empty() && receiver.placed && receiver.at == wanted.size) break;
     if (outcome.text.empty()) {
       outcome.text = fmt::format("{}: the server sent {} of {} bytes", wanted.name,
-                                 receiver.placed ? receiver.at : there, wanted.size);
+                                 receiver.placed ? receiver.at : existing, wanted.size);
       outcome.passing = true;
-    } else if (outcome.status == 416 && there > 0) {
-      // Nothing of it can be had: from the beginning.
+    } else if (outcome.status == 416 && existing > 0) {
+      // The existing part cannot be resumed, so start from the beginning.
       if (::ftruncate(fd, 0) != 0) {
         throw Error(
             fmt::format("{}: cannot be written: {}", wanted.file.string(), std::strerror(errno)));

@@ -13,16 +13,16 @@ namespace petlab::fetch {
 
 struct HttpOptions {
   std::string user_agent = "petlab";
-  /// A file of certificates to trust; empty: those of the system.
+  /// A file of trusted certificates; empty: those of the system.
   std::string certificates;
-  /// Failures in a row, without a byte between them, before a download is given up.
+  /// Number of consecutive failures, without a byte received between them, before a download fails.
   std::int64_t retries = 5;
-  std::chrono::milliseconds retry_delay{1000};  // before the first one; doubled with each further
-  /// To connect, and without a byte, before a try has failed. Whole seconds.
+  std::chrono::milliseconds retry_delay{1000};  // before the first retry; doubles each time
+  /// Maximum time to connect, and without receiving a byte. Whole seconds.
   std::chrono::seconds timeout{30};
 };
 
-/// A small answer. Names of headers are in lower case.
+/// A small answer. Header names are in lower case.
 struct Answer {
   std::string body;
   std::map<std::string, std::string> headers;
@@ -31,15 +31,15 @@ struct Answer {
 /// A file on a server.
 struct Download {
   std::string url;
-  std::string token;           // sent to the url's own host only; empty: none
-  std::string name;            // in messages
-  std::uintmax_t size = 0;     // bytes, known beforehand
-  std::filesystem::path file;  // grows while it goes on; what it holds already is not asked again
+  std::string token;           // sent only to the host of `url`; empty: none
+  std::string name;            // name in messages
+  std::uintmax_t size = 0;     // bytes, known in advance
+  std::filesystem::path file;  // output; existing contents are resumed
 };
 
-/// HTTP and HTTPS with redirects, proxies of the environment (https_proxy, no_proxy), retries with
-/// growing pauses and resumed downloads. Throws Interrupted where the watcher says so. From one
-/// thread.
+/// An HTTP and HTTPS client with redirects, the environment's proxies (https_proxy, no_proxy),
+/// retries with growing pauses, and resumed downloads. Throws Interrupted if the watcher requests
+/// it. Not thread-safe.
 class Http {
  public:
   Http(HttpOptions options, const Watcher& watcher);
@@ -47,11 +47,11 @@ class Http {
   Http(const Http&) = delete;
   Http& operator=(const Http&) = delete;
 
-  /// Up to 64 MiB. Throws HttpError, NoConnection, Error.
+  /// Gets an answer of up to 64 MiB. Throws HttpError, NoConnection, Error.
   Answer get(const std::string& url, const std::string& token);
-  /// Returns when the file has all its bytes, and leaves it as far as it came when it throws:
-  /// HttpError, NoConnection, Error (too many failures, a server that sends too much, a disk that
-  /// is full). Says nothing of the content.
+  /// Returns when the file is complete. Keeps the partial file when it throws HttpError,
+  /// NoConnection or Error (too many failures, a server that sends too much, a full disk). Does not
+  /// verify the content.
   void download(const Download& wanted);
   /// Bytes that download() has received so far.
   std::uintmax_t received() const;
@@ -61,7 +61,7 @@ class Http {
   std::unique_ptr<Impl> impl_;
 };
 
-/// A part of a URL's path, with %XX for all but letters, digits, `-`, `.`, `_` and `~`.
+/// Percent-encodes a part of a URL's path, except letters, digits, `-`, `.`, `_` and `~`.
 std::string url_part(const std::string& text);
 
 }  // namespace petlab::fetch

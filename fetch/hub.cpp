@@ -20,7 +20,7 @@
 namespace petlab::fetch {
 namespace {
 
-// Thousand entries a page: more than any model's first level.
+// A page has a thousand entries, more than the top level of any model.
 constexpr int kMostPages = 100;
 
 bool is_hexadecimal(std::string_view text, std::size_t digits) {
@@ -48,7 +48,7 @@ std::string token_of(const sweeps::Environment& environment, const std::filesyst
   return std::string(base::trimmed(base::read_file(file, 1 << 16)));
 }
 
-// git's id of a file's content: SHA-1 of a short header and the content.
+// git's blob id of a file: SHA-1 of a short header and the content.
 std::string git_blob_id(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   std::error_code error;
@@ -96,7 +96,7 @@ void check_name(const std::string& name) {
                   name));
 }
 
-// The address of the next page: `<URL>; rel="next"`.
+// The address of the next page, from `<URL>; rel="next"`.
 std::string next_page(const std::string& link) {
   const auto rel = link.find("rel=\"next\"");
   if (rel == std::string::npos) return "";
@@ -283,9 +283,9 @@ std::vector<HubFile> HubRepository::list(const std::string& commit) const {
     std::vector<HubFile> files;
     std::string page = fmt::format("{}/api/models/{}/tree/{}", settings_.endpoint, name_, commit);
     for (int pages = 0; !page.empty() && pages < kMostPages; ++pages) {
-      // A page of another server gets no token.
-      const bool own = page.starts_with(settings_.endpoint + "/");
-      const Answer answer = http_.get(page, own ? settings_.token : "");
+      // The token is not sent to other servers.
+      const bool same_server = page.starts_with(settings_.endpoint + "/");
+      const Answer answer = http_.get(page, same_server ? settings_.token : "");
       const std::vector<HubFile> more = parse_listing(answer.body, name_);
       files.insert(files.end(), more.begin(), more.end());
       const auto link = answer.headers.find("link");

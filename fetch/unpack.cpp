@@ -99,7 +99,7 @@ void split_mrpc(const fs::path& dev_ids, const fs::path& rows, const fs::path& f
   std::string dev = header;
   for (std::size_t at = 1; at < lines.size(); ++at) {
     const std::string_view row = base::trimmed(lines[at]);
-    // label, id, id, text, text
+    // Columns: label, id, id, text, text.
     const auto first = row.find('\t');
     const auto second = first == row.npos ? first : row.find('\t', first + 1);
     const auto third = second == row.npos ? second : row.find('\t', second + 1);

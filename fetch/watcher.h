@@ -6,19 +6,19 @@
 
 namespace petlab::fetch {
 
-/// How far a download is; bytes.
+/// The progress of a download, in bytes.
 struct Step {
   std::string file;
   std::uintmax_t done = 0;
   std::uintmax_t size = 0;
 };
 
-/// What a download tells and asks while it goes on. Each may be empty.
+/// Callbacks of a running download. Each may be empty.
 struct Watcher {
   std::function<void(const Step&)> step;
-  /// A line for the user: what is waited for, what is tried again.
+  /// Receives a line for the user about a wait or a retry.
   std::function<void(const std::string&)> note;
-  /// True: the user asked to end. Asked at least once a second.
+  /// Returns true if the user wants to stop. Called at least once a second.
   std::function<bool()> stopped;
 
   void tell(const Step& how_far) const {

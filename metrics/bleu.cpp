@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kSmoothings = {"exp", "floor", "add-k", "none"};
 
-// sacrebleu's log, which has a value at 0.
+// sacrebleu's logarithm, which is defined at 0.
 double floored_log(double x) { return x == 0.0 ? -9999999999.0 : std::log(x); }
 
 class BleuScorer : public SegmentScorer {
@@ -143,7 +143,7 @@ std::unique_ptr<SegmentScorer> Bleu::scorer() const {
                                       static_cast<std::size_t>(options_.max_ngram_order));
 }
 
-// Follows sacrebleu step by step, so that every part agrees, not only the score.
+// Follows sacrebleu's steps, so that all parts agree and not only the score.
 double Bleu::score_into(std::span<const double> statistics, BleuScore* parts) const {
   const auto orders = static_cast<std::size_t>(options_.max_ngram_order);
   const double sys_len = statistics[0];

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kMostOrders = 64;
 
-// sacrebleu's F from counts by order. Follows it step by step, for equal digits.
+// sacrebleu's F score from counts by order. Follows its steps, so that digits agree.
 double f_score(const ChrfOptions& options, std::span<const double> statistics) {
   constexpr double kEpsilon = 1e-16;
   const double factor = static_cast<double>(options.beta) * options.beta;
@@ -82,7 +82,7 @@ class CharacterIndex {
   }
 
  private:
-  static constexpr char32_t kDirect = 0x800;  // all scripts of two bytes
+  static constexpr char32_t kDirect = 0x800;  // all scripts with two-byte UTF-8
   struct Direct {
     std::uint32_t stamp = 0;
     std::uint32_t id = 0;

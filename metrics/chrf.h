@@ -8,7 +8,7 @@
 
 namespace petlab::metrics {
 
-/// sacrebleu's options of chrF, with its defaults. word_order 2 is chrF++.
+/// sacrebleu's chrF options, with its defaults. word_order 2 is chrF++.
 struct ChrfOptions {
   int char_order = 6;          // 1 to 64
   int word_order = 0;          // 0 to 64
@@ -19,11 +19,11 @@ struct ChrfOptions {
   bool operator==(const ChrfOptions&) const = default;
 };
 
-/// chrF and chrF++ as sacrebleu 2.6 (Popović 2015, 2017). Statistics by order, characters first:
-/// the hypothesis's n-grams, the reference's, and those matched.
+/// chrF and chrF++ as computed by sacrebleu 2.6 (Popović 2015, 2017). Statistics by order,
+/// characters first: the hypothesis's n-grams, the reference's, and the matches.
 class Chrf : public TextMetric {
  public:
-  /// Throws std::invalid_argument naming the option that is wrong.
+  /// Throws std::invalid_argument naming the invalid option.
   explicit Chrf(const ChrfOptions& options = {});
 
   std::string name() const override;  // "chrF2", "chrF2++"

@@ -52,7 +52,8 @@ Confusion::Confusion(std::span<const std::int64_t> gold, std::span<const std::in
   if (gold.empty()) throw std::invalid_argument("no examples: at least one is needed");
   const auto labels = static_cast<std::uint64_t>(num_labels);
   const std::uint64_t width = labels + 1;
-  // Two tables in turn: consecutive examples of one cell do not wait for each other's store.
+  // Alternates between two tables, so that consecutive examples of one cell do not wait for each
+  // other's store.
   std::vector<std::int64_t> odd(counts_.size(), 0);
   const std::size_t n = gold.size();
   bool bad = false;

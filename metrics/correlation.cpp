@@ -14,7 +14,7 @@
 namespace petlab::metrics {
 namespace {
 
-// Sums of products of 64-bit integers: exact, so that no order of summation changes a digit.
+// Sums of products of 64-bit integers are exact, so the order of summation does not matter.
 __extension__ using SignedWide = __int128;
 
 void require_pairs(std::span<const double> x, std::span<const double> y) {
@@ -23,7 +23,7 @@ void require_pairs(std::span<const double> x, std::span<const double> y) {
         fmt::format("{} and {} numbers: the counts must be equal", x.size(), y.size()));
   }
   if (x.empty()) throw std::invalid_argument("no pairs of numbers: at least one is needed");
-  // Ranks are kept in 32 bits.
+  // Ranks have 32 bits.
   if (x.size() >= (std::size_t{1} << 31)) {
     throw std::invalid_argument(fmt::format("{} pairs: at most 2^31 are allowed", x.size()));
   }
@@ -38,15 +38,15 @@ void require_finite(std::span<const double> values, const char* side) {
   }
 }
 
-// A column as integers: round((x - shift) * scale), where scale is a power of two that makes the
-// largest about 2^bits and shift comes near the mean.
+// A column as integers: round((x - shift) * scale). The scale is a power of two that brings the
+// largest to about 2^bits; the shift is near the mean.
 class Fixed {
  public:
   Fixed(std::span<const double> values, int bits) : values_(values) {
     const auto [low, high] = std::minmax_element(values.begin(), values.end());
     constant_ = *low == *high;
     if (constant_) return;
-    // long double has the exponents that the range of two doubles may need.
+    // The range of two doubles may need the exponents of long double.
     const long double range = static_cast<long double>(*high) - static_cast<long double>(*low);
     int exponent = 0;
     std::frexp(range, &exponent);
@@ -122,7 +122,7 @@ std::optional<double> spearman(std::span<const double> x, std::span<const double
   require_finite(y, "second");
   if (x.size() == 1) return std::nullopt;
   const auto n = static_cast<std::int64_t>(x.size());
-  // Twice the ranks have the mean n + 1 whatever the ties, so that all sums are of whole numbers.
+  // Doubled ranks have the mean n + 1 with any ties, so all sums are of integers.
   const auto centred = [n](std::uint32_t twice_rank) {
     return static_cast<std::int64_t>(twice_rank) - (n + 1);
   };

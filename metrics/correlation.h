@@ -6,16 +6,15 @@
 
 namespace petlab::metrics {
 
-// Both correlations are undefined (std::nullopt, never 0) where there is one pair only or where a
-// side is constant. They throw std::invalid_argument where the lengths differ, where there is no
-// pair, or where a number is not finite (which element, from 0). The order of the pairs does not
-// change a digit.
+// Both correlations are undefined (std::nullopt, never 0) for a single pair or a constant side.
+// They throw std::invalid_argument for differing lengths, for no pairs, and for a number that is
+// not finite (naming its element, from 0). The order of the pairs does not affect any digit.
 
 /// Pearson's correlation of x and y, (n) each.
 std::optional<double> pearson(std::span<const double> x, std::span<const double> y);
 
-/// Spearman's correlation: Pearson's of the ranks, ties with their average rank. Exact but for the
-/// last rounding.
+/// Spearman's correlation: Pearson's of the ranks, ties having their average rank. Exact except for
+/// the last rounding.
 std::optional<double> spearman(std::span<const double> x, std::span<const double> y);
 
 /// Ranks from 1, ties with their average rank; 0.0 and -0.0 tie. Numbers must be finite.

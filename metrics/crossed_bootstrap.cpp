@@ -42,7 +42,7 @@ double plain_mean(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// How far leaving each unit out moves the difference, times the other units; the sum is 0.
+// How far leaving out each unit moves the difference, times the number of other units; sums to 0.
 std::vector<double> influences(std::vector<double> without) {
   const double center = plain_mean(without);
   for (double& value : without) {
@@ -57,8 +57,8 @@ double scaled_power_sum(std::span<const double> influences, int power) {
   return sum / std::pow(static_cast<double>(influences.size()), power);
 }
 
-// Of a statistic of two independent samples, or of one where `seeds` is empty (Davison and Hinkley
-// 1997, 5.3).
+// The acceleration of a statistic of two independent samples, or of one if `seeds` is empty
+// (Davison and Hinkley 1997, 5.3).
 double acceleration_of(std::span<const double> seeds, std::span<const double> examples) {
   double cubes = scaled_power_sum(examples, 3);
   double squares = scaled_power_sum(examples, 2);
@@ -80,7 +80,7 @@ double normal_below(double z) {
   return boost::math::cdf(boost::math::normal(), z);
 }
 
-// Linear between order statistics, as numpy.percentile.
+// Interpolates linearly between order statistics, like numpy.percentile.
 double sorted_quantile(std::span<const double> sorted, double p) {
   const double place = p * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(place);
@@ -88,18 +88,18 @@ double sorted_quantile(std::span<const double> sorted, double p) {
   return std::lerp(sorted[below], sorted[below + 1], place - static_cast<double>(below));
 }
 
-// BCa's change of quantiles, and back.
+// BCa's correction of quantiles, and its inverse.
 struct Correction {
   double bias = 0;
   double acceleration = 0;
 
-  // Which share of the replicates lies below the end that leaves out `tail` of the probability.
+  // The share of replicates below the end that excludes `tail` of the probability.
   double share(double tail) const {
     const double z = bias + normal_quantile(tail);
     const double divisor = 1 - acceleration * z;
     return divisor > 0 ? normal_below(bias + z / divisor) : z > 0 ? 1 : 0;
   }
-  // The tail that an end leaves out if `share` of the replicates lies below it.
+  // The tail that an end excludes if `share` of the replicates is below it.
   double tail(double share) const {
     const double w = normal_quantile(share) - bias;
     if (std::isinf(w)) return w > 0 ? 1 : 0;
@@ -111,8 +111,8 @@ struct Correction {
 ResampledDifference summarise(std::vector<double> replicates, double difference,
                               double acceleration, double confidence) {
   std::sort(replicates.begin(), replicates.end());
-  // Sums of doubles that are equal as fractions differ in their last bits, and a metric of counts
-  // has many such.
+  // Sums of doubles that are equal as fractions can differ in their last bits, which is common for
+  // metrics of counts.
   const double slack = 1e-12 * std::max({std::fabs(difference), std::fabs(replicates.front()),
                                          std::fabs(replicates.back())});
   const auto below = [&](double limit) {
@@ -124,35 +124,35 @@ ResampledDifference summarise(std::vector<double> replicates, double difference,
                                replicates.begin());
   };
   const auto n = static_cast<double>(replicates.size());
-  ResampledDifference made;
-  made.acceleration = acceleration;
-  // Half of the ties: a metric of counts lies on a grid.
-  made.bias_correction =
+  ResampledDifference result;
+  result.acceleration = acceleration;
+  // Ties count half: values of a metric of counts are on a grid.
+  result.bias_correction =
       normal_quantile((below(difference - slack) + up_to(difference + slack)) / (2 * n));
   const double tail = (1 - confidence) / 2;
-  made.percentile = {sorted_quantile(replicates, tail), sorted_quantile(replicates, 1 - tail)};
+  result.percentile = {sorted_quantile(replicates, tail), sorted_quantile(replicates, 1 - tail)};
   Correction correction;
-  if (std::isfinite(made.bias_correction)) {
-    correction = {made.bias_correction, acceleration};
-    made.bca = Interval{sorted_quantile(replicates, correction.share(tail)),
-                        sorted_quantile(replicates, correction.share(1 - tail))};
+  if (std::isfinite(result.bias_correction)) {
+    correction = {result.bias_correction, acceleration};
+    result.bca = Interval{sorted_quantile(replicates, correction.share(tail)),
+                          sorted_quantile(replicates, correction.share(1 - tail))};
   }
-  made.deviation = replicates.size() < 2 ? 0 : *sample_deviation(replicates);
+  result.deviation = replicates.size() < 2 ? 0 : *sample_deviation(replicates);
   const double not_above = (up_to(slack) + 1) / (n + 1);
   const double not_below = (n - below(-slack) + 1) / (n + 1);
-  made.p =
+  result.p =
       std::min({1.0, 2 * correction.tail(not_above), 2 * (1 - correction.tail(1 - not_below))});
-  return made;
+  return result;
 }
 
 struct Draw {
   std::vector<std::uint32_t> seeds;
-  std::vector<std::uint32_t> times;  // of each example
+  std::vector<std::uint32_t> times;  // how often each example is drawn
 };
 
-// Draws as numpy.random.default_rng(seed) for integers(0, seeds, (250, seeds)), then
-// integers(0, examples, (250, examples)), and so on, the last block shorter. So a bootstrap in a
-// few lines of numpy has the same replicates.
+// Draws like numpy.random.default_rng(seed) for integers(0, seeds, (250, seeds)), then integers(0,
+// examples, (250, examples)), and so on, with a shorter last block. A bootstrap in a few lines of
+// numpy therefore has the same replicates.
 class CrossedDraws {
  public:
   CrossedDraws(std::uint64_t seed, std::size_t seeds, std::size_t examples, std::int64_t replicates)
@@ -178,11 +178,11 @@ class CrossedDraws {
   std::size_t seeds_;
   std::size_t examples_;
   std::int64_t left_;
-  std::vector<std::uint32_t> block_;  // seeds of the replicates of a block
+  std::vector<std::uint32_t> block_;  // seeds of a block's replicates
   std::size_t at_ = 0;
 };
 
-// (seeds): the difference over all examples; empty where one is undefined.
+// (seeds): each seed's difference over all examples; empty if one is undefined.
 std::vector<double> differences_by_seed(const PairedExamples& pairs) {
   const std::vector<std::uint32_t> once(pairs.examples(), 1);
   std::vector<double> by_seed;
@@ -194,7 +194,7 @@ std::vector<double> differences_by_seed(const PairedExamples& pairs) {
   return by_seed;
 }
 
-// (seeds, examples): the differences without each example; empty where one is undefined.
+// (seeds, examples): the differences without each example; empty if one is undefined.
 std::vector<std::vector<double>> without_each_example(const PairedExamples& pairs, int threads) {
   std::vector<std::vector<double>> without(pairs.seeds());
   std::atomic<bool> undefined = false;
@@ -218,8 +218,8 @@ std::vector<double> mean_over_seeds(const std::vector<std::vector<double>>& by_s
   return means;
 }
 
-// Of the pseudo-values n by_seed - (n - 1) without, of which a metric that is a mean over examples
-// has the examples' own values.
+// Uses the pseudo-values n by_seed - (n - 1) without. For a metric that is a mean over examples
+// these are the examples' values.
 std::optional<TwoWayTest> two_way_test(double difference, std::span<const double> by_seed,
                                        const std::vector<std::vector<double>>& without,
                                        std::span<const double> of_examples, double confidence) {
@@ -279,17 +279,17 @@ std::optional<std::vector<double>> PairedExamples::leave_one_out(std::size_t see
 std::optional<CrossedBootstrap> crossed_bootstrap(const PairedExamples& pairs,
                                                   const CrossedBootstrapOptions& options) {
   require_resampling(pairs, options);
-  CrossedBootstrap made;
-  made.by_seed = differences_by_seed(pairs);
-  if (made.by_seed.empty()) return std::nullopt;
+  CrossedBootstrap result;
+  result.by_seed = differences_by_seed(pairs);
+  if (result.by_seed.empty()) return std::nullopt;
   const auto without = without_each_example(pairs, options.threads);
   if (without.empty()) return std::nullopt;
-  made.difference = plain_mean(made.by_seed);
-  made.seed_error = standard_error(made.by_seed);
+  result.difference = plain_mean(result.by_seed);
+  result.seed_error = standard_error(result.by_seed);
   const std::vector<double> of_examples = influences(mean_over_seeds(without));
-  const std::vector<double> of_seeds = influences(without_each_seed(made.by_seed));
+  const std::vector<double> of_seeds = influences(without_each_seed(result.by_seed));
   const auto n = static_cast<double>(pairs.examples());
-  made.example_error = std::sqrt(scaled_power_sum(of_examples, 2) * n / (n - 1));
+  result.example_error = std::sqrt(scaled_power_sum(of_examples, 2) * n / (n - 1));
 
   std::vector<double> both(static_cast<std::size_t>(options.replicates));
   std::vector<double> examples_only(both.size());
@@ -310,22 +310,22 @@ std::optional<CrossedBootstrap> crossed_bootstrap(const PairedExamples& pairs,
         examples_only[static_cast<std::size_t>(replicate)] = plain_mean(by_seed);
       });
   if (undefined) return std::nullopt;
-  made.examples = summarise(std::move(examples_only), made.difference,
-                            acceleration_of({}, of_examples), options.confidence);
+  result.examples = summarise(std::move(examples_only), result.difference,
+                              acceleration_of({}, of_examples), options.confidence);
   if (static_cast<std::int64_t>(pairs.seeds()) >= kFewestPairs) {
-    made.both = summarise(std::move(both), made.difference, acceleration_of(of_seeds, of_examples),
-                          options.confidence);
-    made.two_way =
-        two_way_test(made.difference, made.by_seed, without, of_examples, options.confidence);
-    made.interval = made.both->bca.value_or(made.both->percentile);
-    made.p = made.both->p;
-    if (made.two_way) {
-      made.interval = Interval{std::min(made.interval->low, made.two_way->interval.low),
-                               std::max(made.interval->high, made.two_way->interval.high)};
-      made.p = std::max(*made.p, made.two_way->p);
+    result.both = summarise(std::move(both), result.difference,
+                            acceleration_of(of_seeds, of_examples), options.confidence);
+    result.two_way =
+        two_way_test(result.difference, result.by_seed, without, of_examples, options.confidence);
+    result.interval = result.both->bca.value_or(result.both->percentile);
+    result.p = result.both->p;
+    if (result.two_way) {
+      result.interval = Interval{std::min(result.interval->low, result.two_way->interval.low),
+                                 std::max(result.interval->high, result.two_way->interval.high)};
+      result.p = std::max(*result.p, result.two_way->p);
     }
   }
-  return made;
+  return result;
 }
 
 }  // namespace petlab::metrics

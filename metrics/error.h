@@ -5,9 +5,9 @@
 
 namespace petlab::metrics {
 
-/// What is wrong with an input of a metric: a file that cannot be read, line counts that differ,
-/// invalid UTF-8, values that are no numbers. The message names the file and line where there is
-/// one. What the user wrote on a command line or in a field is std::invalid_argument instead.
+/// A problem with an input of a metric: an unreadable file, differing line counts, invalid UTF-8,
+/// values that are not numbers. The message names file and line if there are any. Errors on a
+/// command line or in a field are std::invalid_argument instead.
 class InputError : public std::runtime_error {
  public:
   explicit InputError(const std::string& message) : std::runtime_error(message) {}

@@ -11,7 +11,7 @@ constexpr int kLowest = 1088;  // digit d stands for 2^(32 d - kLowest)
 
 }  // namespace
 
-// Terms add up to 21 + 32 bits to three neighbouring 64-bit digits, so 2^29 of them fit.
+// Terms add up to 21 + 32 bits to three adjacent 64-bit digits, so 2^29 of them fit.
 void ExactSum::add(double term) {
   // Most terms are counts.
   if (std::abs(term) < 4294967296.0) {
@@ -57,10 +57,10 @@ void ExactSum::carry() {
 }
 
 void ExactSum::merge(const ExactSum& other) {
-  ExactSum theirs = other;
-  theirs.carry();
+  ExactSum carried = other;
+  carried.carry();
   carry();
-  for (std::size_t d = 0; d < digits_.size(); ++d) digits_[d] += theirs.digits_[d];
+  for (std::size_t d = 0; d < digits_.size(); ++d) digits_[d] += carried.digits_[d];
   carry();
 }
 
@@ -75,7 +75,7 @@ double ExactSum::round() const {
   int top = kDigits - 1;
   while (top >= 0 && sum.digits_[static_cast<std::size_t>(top)] == 0) --top;
   if (top < 0) return 0.0;
-  // The highest 64 bits, with a sticky last bit for all that is below; then one rounding to 53.
+  // Takes the highest 64 bits, with a sticky last bit for all lower ones, then rounds once to 53.
   const auto digit = [&sum](int d) {
     return d < 0 ? std::uint64_t{0}
                  : static_cast<std::uint64_t>(sum.digits_[static_cast<std::size_t>(d)]);

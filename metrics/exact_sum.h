@@ -13,8 +13,7 @@ class ExactSum {
   void add(double term);
   /// Adds all terms of another sum.
   void merge(const ExactSum& other);
-  /// The sum, rounded to the nearest double (ties to even); infinite where it is beyond all
-  /// doubles.
+  /// The sum, rounded to the nearest double (ties to even); infinite if it exceeds all doubles.
   double round() const;
 
  private:

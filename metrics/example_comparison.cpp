@@ -24,7 +24,7 @@ using Times = std::span<const std::uint32_t>;
 constexpr std::string_view kNoAnswer = "none";
 constexpr std::int64_t kNoClass = -1;
 
-// A seed's predictions of both systems, as numbers.
+// The predictions of both systems for one seed, as numbers.
 template <class Value>
 struct NumberedPredictions {
   std::vector<Value> a;
@@ -98,7 +98,7 @@ void require_same_examples(std::span<const SeedPredictions> seeds) {
   }
 }
 
-// Each prediction is a cell of the confusion: (gold, predicted), the last column for no class.
+// Each prediction is a cell of the confusion: (gold, predicted), the last column meaning no class.
 class LabelExamples : public PairedExamples {
  public:
   LabelExamples(const MetricRow& metric, std::int64_t num_labels,
@@ -115,7 +115,7 @@ class LabelExamples : public PairedExamples {
     return value(counts(cells_[seed].a, times)) - value(counts(cells_[seed].b, times));
   }
 
-  // Few cells occur, so few values without an example of each.
+  // Few cells occur, so leaving out an example gives few distinct values.
   std::optional<std::vector<double>> leave_one_out(std::size_t seed) const override {
     const std::vector<std::uint32_t> once(examples_, 1);
     std::vector<double> without(examples_, 0);
@@ -204,7 +204,7 @@ class ScoreExamples : public PairedExamples {
   std::vector<NumberedPredictions<double>> predicted_;
 };
 
-// A metric of texts is a function of sums over examples.
+// Text metrics are functions of sums over examples.
 class TextExamples : public PairedExamples {
  public:
   TextExamples(const MetricRow& metric, std::span<const SeedPredictions> seeds, int threads)
@@ -278,7 +278,7 @@ ExampleComparison compare_labels(const MetricRow& metric, std::span<const SeedPr
                                  needed - 1, num_labels));
   }
   const LabelExamples pairs(metric, num_labels == 0 ? needed : num_labels, gold, predicted);
-  ExampleComparison made;
+  ExampleComparison result;
   if (metric.of_labels == accuracy) {
     for (const auto& [a, b] : predicted) {
       std::int64_t only_a = 0;
@@ -287,11 +287,11 @@ ExampleComparison compare_labels(const MetricRow& metric, std::span<const SeedPr
         only_a += a[i] == gold[i] && b[i] != gold[i];
         only_b += a[i] != gold[i] && b[i] == gold[i];
       }
-      made.mcnemar.push_back(mcnemar(only_a, only_b));
+      result.mcnemar.push_back(mcnemar(only_a, only_b));
     }
   }
-  made.bootstrap = crossed_bootstrap(pairs, options);
-  return made;
+  result.bootstrap = crossed_bootstrap(pairs, options);
+  return result;
 }
 
 std::optional<CrossedBootstrap> compare_scores(const MetricRow& metric,
@@ -334,20 +334,20 @@ ExampleComparison compare_examples(const MetricRow& metric, std::span<const Seed
                                    std::int64_t num_labels) {
   if (seeds.empty()) throw std::invalid_argument("no seeds: a comparison needs at least 1");
   require_same_examples(seeds);
-  ExampleComparison made;
+  ExampleComparison result;
   switch (metric.input) {
     case MetricInput::labels:
-      made = compare_labels(metric, seeds, options, num_labels);
+      result = compare_labels(metric, seeds, options, num_labels);
       break;
     case MetricInput::scores:
-      made.bootstrap = compare_scores(metric, seeds, options);
+      result.bootstrap = compare_scores(metric, seeds, options);
       break;
     case MetricInput::text:
-      made.bootstrap = crossed_bootstrap(TextExamples(metric, seeds, options.threads), options);
+      result.bootstrap = crossed_bootstrap(TextExamples(metric, seeds, options.threads), options);
       break;
   }
-  made.examples = static_cast<std::int64_t>(seeds.front().a.gold.size());
-  return made;
+  result.examples = static_cast<std::int64_t>(seeds.front().a.gold.size());
+  return result;
 }
 
 }  // namespace petlab::metrics

@@ -27,7 +27,7 @@ constexpr std::size_t kBatchBytes = 4 * 1024 * 1024;
 
 }  // namespace
 
-// A file descriptor that is owned, compressed or not, or a stream that is not owned.
+// A file descriptor that is owned (perhaps of a compressed file) or a stream that is not.
 struct LineReader::Input {
   int descriptor = -1;
   std::istream* stream = nullptr;
@@ -64,7 +64,7 @@ struct LineReader::Input {
     throw InputError(fmt::format("{}: cannot be read: {}", name, why ? why : "damaged"));
   }
 
-  // 0 is the end.
+  // Returns 0 at the end.
   std::size_t read(char* to, std::size_t size, const std::string& name) {
     if (stream != nullptr) {
       stream->read(to, static_cast<std::streamsize>(size));
@@ -130,7 +130,7 @@ bool LineReader::refill() {
   };
   if (mark_expected_) {
     mark_expected_ = false;
-    // A pipe may give the mark in pieces.
+    // A pipe may deliver the mark in pieces.
     while (end_ < base::kByteOrderMark.size() && read()) {
     }
     begin_ = end_ - base::without_byte_order_mark({buffer_.data(), end_}).size();
@@ -144,7 +144,7 @@ bool LineReader::refill() {
 }
 
 std::optional<std::string_view> LineReader::next() {
-  std::size_t searched = 0;  // bytes behind begin_ known to hold no line end
+  std::size_t searched = 0;  // bytes after begin_ known to contain no line end
   std::string_view line;
   while (true) {
     const char* const from = buffer_.data() + begin_;
@@ -174,7 +174,7 @@ std::optional<std::string_view> LineReader::next() {
 }
 
 std::string_view LineReader::ahead() {
-  std::size_t searched = 0;  // bytes behind begin_ known to hold no line end
+  std::size_t searched = 0;  // bytes after begin_ known to contain no line end
   while (true) {
     const char* const from = buffer_.data() + begin_;
     const std::size_t size = end_ - begin_;
@@ -186,7 +186,7 @@ std::string_view LineReader::ahead() {
     searched = size;
     if (!refill()) {
       if (size == 0) return {};
-      // refill() left room.
+      // refill() has left space for it.
       buffer_[end_++] = '\n';
     }
   }
@@ -230,7 +230,7 @@ std::string FileCorpus::name_of(std::int64_t segment) const {
   return fmt::format("{}:{}", hypotheses_.name(), segment + 1);
 }
 
-// The view holds until the next call, or the file's next line.
+// The view is valid until the next call or the file's next line.
 std::string_view FileCorpus::text_of(std::string_view line, const LineReader& file) {
   if (options_.json_lines) {
     const nlohmann::json value = nlohmann::json::parse(line, nullptr, false);

@@ -27,7 +27,7 @@ void LongestCommonSubsequence::set_reference(std::span<const std::uint32_t> refe
   masks_.assign(words_, 0);
   starts_.assign(items + 2, 0);
   positions_.resize(reference.size());
-  // Counted two further on, so that placing moves each item's start to where it belongs.
+  // Counted with an offset of two, so that placing the items moves each start to its final value.
   for (const std::uint32_t item : reference) ++starts_[item + 2];
   for (std::size_t i = 2; i < starts_.size(); ++i) starts_[i] += starts_[i - 1];
   for (std::size_t i = 0; i < reference.size(); ++i) {
@@ -35,7 +35,7 @@ void LongestCommonSubsequence::set_reference(std::span<const std::uint32_t> refe
   }
 }
 
-// A row has a 0 where the table of lengths grows by one from a reference prefix to the next.
+// A row has a 0 where the table of lengths grows by one from one reference prefix to the next.
 void LongestCommonSubsequence::advance(std::uint32_t item, const std::uint64_t* from,
                                        std::uint64_t* to) {
   if (item >= items_) {
@@ -70,7 +70,7 @@ std::size_t LongestCommonSubsequence::length(std::span<const std::uint32_t> cand
   return length;
 }
 
-// The rows of the candidate's items behind `first`, which is copied.
+// Computes the rows of the candidate's items after `first`, which is copied.
 void LongestCommonSubsequence::fill_rows(std::span<const std::uint32_t> candidate,
                                          const std::uint64_t* first) {
   rows_.resize((candidate.size() + 1) * words_);
@@ -109,7 +109,7 @@ void LongestCommonSubsequence::mark(std::span<const std::uint32_t> candidate,
         --i;
         --j;
       } else if ((rows_[row + (i - 1) / kWordBits] >> ((i - 1) % kWordBits) & 1) == 0) {
-        --j;  // dropping the reference's item would lose one
+        --j;  // dropping the reference's item would shorten it
       } else {
         --i;
       }

@@ -6,7 +6,7 @@ namespace petlab::metrics {
 namespace {
 
 constexpr std::size_t kMaskBits = 64;
-// Beyond this many words a reference's position masks cost more than hashing its n-grams.
+// For references with more words, position masks cost more than hashing n-grams.
 constexpr std::size_t kMostWords = 12;
 
 constexpr std::size_t words_for(std::size_t positions) {
@@ -15,10 +15,10 @@ constexpr std::size_t words_for(std::size_t positions) {
 
 }  // namespace
 
-// Each item has a mask of its positions in the reference. The mask of positions where the
-// hypothesis's n-gram that ends at its item i ends in the reference is the mask of item i and-ed
-// with that of the shorter n-gram before it, shifted by one. Distinct n-grams end at distinct
-// positions, so letting each hypothesis n-gram use up one position of its mask clips exactly.
+// Each item has a mask of its positions in the reference. For the hypothesis's n-gram that ends at
+// item i, the mask of its end positions in the reference is the mask of item i and-ed with the
+// shifted mask of the shorter n-gram before it. Distinct n-grams end at distinct positions, so
+// letting each hypothesis n-gram use up one position of its mask clips exactly.
 template <std::size_t kOrders>
 void NgramMatcher::match_word(std::span<const std::uint32_t> reference,
                               std::span<const std::uint32_t> hypothesis,
@@ -52,10 +52,10 @@ void NgramMatcher::match_words(std::span<const std::uint32_t> reference,
   rows_.assign(2 * orders * words, 0);
   std::uint64_t* const ends = rows_.data();
   std::uint64_t* const used = ends + orders * words;
-  std::size_t alive = 0;  // orders that the last item had a match in
+  std::size_t alive = 0;  // orders in which the last item had a match
   for (const std::uint32_t item : hypothesis) {
     const std::uint64_t* const mask = masks_.data() + std::min(item, items) * words;
-    // A row that is read was written for the last item: its order was alive there.
+    // Rows are only read if they were written for the last item, whose order was alive then.
     const std::size_t top = std::min(alive + 1, orders);
     alive = 0;
     for (std::size_t n = top; n-- > 0;) {
@@ -165,7 +165,7 @@ void NgramMatcher::match(std::span<const std::span<const std::uint32_t>> referen
   hypothesis_ids_.assign(hypothesis.begin(), hypothesis.end());
   std::uint32_t distinct = items;
   for (std::size_t n = 1; n <= matches.size(); ++n) {
-    // An n-gram's number stands at the position where it begins.
+    // An n-gram's number is stored at the position where it begins.
     if (n > 1) {
       start_order(positions);
       for (std::size_t r = 0; r < references.size(); ++r) {

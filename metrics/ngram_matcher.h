@@ -9,13 +9,13 @@ namespace petlab::metrics {
 
 /// Counts clipped n-gram matches between sequences of small numbers: for each order n, the sum over
 /// distinct n-grams of the smaller of its count in the hypothesis and its largest count in any one
-/// reference. Exact; owns buffers, so each thread has its own.
+/// reference. Exact. Owns buffers, so each thread needs its own.
 class NgramMatcher {
  public:
   static constexpr std::uint32_t kNone = 0xFFFFFFFF;  // a hypothesis item that no reference has
 
-  /// `items` is larger than any number but kNone; references hold no kNone. Adds to matches[n - 1]
-  /// for n = 1 … matches.size().
+  /// `items` must exceed all numbers except kNone, which references must not contain. Adds to
+  /// matches[n - 1] for n = 1 … matches.size().
   void match(std::span<const std::uint32_t> reference, std::span<const std::uint32_t> hypothesis,
              std::uint32_t items, std::span<std::int64_t> matches);
 
@@ -32,7 +32,7 @@ class NgramMatcher {
                    std::span<const std::uint32_t> hypothesis, std::uint32_t items,
                    std::span<std::int64_t> matches);
 
-  // A table from (number of an n-gram without its last item, last item) to the n-gram's number.
+  // Maps (number of an n-gram without its last item, last item) to the n-gram's number.
   struct Entry {
     std::uint64_t key = 0;
     std::uint32_t id = 0;

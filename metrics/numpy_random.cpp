@@ -6,8 +6,8 @@
 namespace petlab::metrics {
 namespace {
 
-// numpy's SeedSequence (after M. E. O'Neill's seed_seq_fe): entropy is hashed into a pool of four
-// words, from which any number of words is hashed out again.
+// numpy's SeedSequence (after M. E. O'Neill's seed_seq_fe): hashes entropy into a pool of four
+// words, and any number of words out of the pool.
 constexpr std::size_t kPool = 4;
 
 std::uint32_t hash_in(std::uint32_t value, std::uint32_t& constant) {
@@ -23,7 +23,7 @@ std::uint32_t mix(std::uint32_t x, std::uint32_t y) {
 }
 
 std::array<std::uint64_t, 4> seed_words(std::uint64_t seed) {
-  // A seed is two words of 32 bits at most, which fit the pool.
+  // A seed has at most two 32-bit words, which fit the pool.
   const std::array<std::uint32_t, kPool> entropy = {static_cast<std::uint32_t>(seed),
                                                     static_cast<std::uint32_t>(seed >> 32), 0, 0};
   std::array<std::uint32_t, kPool> pool;

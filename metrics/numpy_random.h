@@ -4,18 +4,18 @@
 
 namespace petlab::metrics {
 
-/// The draws of numpy.random.default_rng(seed): PCG64 (XSL-RR 128/64, O'Neill 2014) seeded by
-/// SeedSequence, and the two kinds of draw that sacrebleu's tests make.
+/// Reproduces numpy.random.default_rng(seed): PCG64 (XSL-RR 128/64, O'Neill 2014) seeded by
+/// SeedSequence, and the two kinds of draws in sacrebleu's tests.
 class NumpyRandom {
  public:
   explicit NumpyRandom(std::uint64_t seed);
 
   std::uint64_t next64();
-  /// Half of a 64-bit draw, the lower half first.
+  /// Half of a 64-bit draw, lower half first.
   std::uint32_t next32();
-  /// Uniform below `bound`, 1 to 2^32, as rng.integers(bound) and rng.choice(bound) draw.
+  /// Uniform below `bound`, 1 to 2^32, like rng.integers(bound) and rng.choice(bound).
   std::uint32_t below(std::uint64_t bound);
-  /// As rng.integers(2, dtype=bool) draws an array, bit by bit from 32-bit draws.
+  /// Like an element of rng.integers(2, dtype=bool) arrays, drawn bit by bit from 32-bit draws.
   bool next_bool();
 
  private:

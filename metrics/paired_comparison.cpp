@@ -14,32 +14,32 @@ std::int64_t count_undefined(const ScoresByPair& scores) {
 
 PairedComparison compare(const ScoresByPair& baseline, const ScoresByPair& system,
                          double confidence) {
-  PairedComparison made;
-  made.baseline_undefined = count_undefined(baseline);
-  made.undefined = count_undefined(system);
+  PairedComparison result;
+  result.baseline_undefined = count_undefined(baseline);
+  result.undefined = count_undefined(system);
   std::vector<double> a;
   std::vector<double> b;
   std::vector<double> differences;
   for (const auto& [pair, value] : baseline) {
     const auto other = system.find(pair);
     if (other == system.end()) continue;
-    ++made.pairs;
+    ++result.pairs;
     if (value) a.push_back(*value);
     if (other->second) b.push_back(*other->second);
     if (value && other->second) differences.push_back(*other->second - *value);
   }
-  made.unpaired = static_cast<std::int64_t>(baseline.size() + system.size()) - 2 * made.pairs;
-  if (made.baseline_undefined == 0) made.baseline_mean = mean(a);
-  if (made.undefined == 0) made.mean = mean(b);
-  if (made.baseline_undefined > 0 || made.undefined > 0) return made;
-  made.effect = mean(differences);
-  if (made.pairs < kFewestPairs) return made;
+  result.unpaired = static_cast<std::int64_t>(baseline.size() + system.size()) - 2 * result.pairs;
+  if (result.baseline_undefined == 0) result.baseline_mean = mean(a);
+  if (result.undefined == 0) result.mean = mean(b);
+  if (result.baseline_undefined > 0 || result.undefined > 0) return result;
+  result.effect = mean(differences);
+  if (result.pairs < kFewestPairs) return result;
   const auto test = paired_t_test(b, a);
-  if (!test) return made;
-  made.p = test->p;
-  made.interval = student_interval(differences, confidence);
-  made.standardised = *made.effect / *sample_deviation(differences);
-  return made;
+  if (!test) return result;
+  result.p = test->p;
+  result.interval = student_interval(differences, confidence);
+  result.standardised = *result.effect / *sample_deviation(differences);
+  return result;
 }
 
 ScoresByPair mean_over_tasks(std::span<const ScoresByPair* const> tasks) {

@@ -11,33 +11,34 @@
 
 namespace petlab::metrics {
 
-// The one rule by which petlab compares two systems over seeds (docs/guides/explore-results.md).
+// petlab compares two systems over seeds only by this rule (docs/guides/explore-results.md).
 
-/// Nothing is claimed from fewer pairs: their deviation is hardly known.
+/// The fewest pairs for a claim: with fewer, the deviation is too uncertain.
 inline constexpr std::int64_t kFewestPairs = 3;
 
-/// The scores of a system by what tells a pair (a seed, and whatever else both systems vary); an
-/// undefined score has no value.
+/// The scores of a system by pair, identified by the seed and anything else that both systems vary.
+/// An undefined score has no value.
 using ScoresByPair = std::map<std::string, std::optional<double>>;
 
-/// What the scores of two systems say about their difference.
+/// The difference of two systems' scores.
 struct PairedComparison {
   std::int64_t pairs = 0;
   std::int64_t unpaired = 0;            ///< scores of either system without a partner
   std::int64_t baseline_undefined = 0;  ///< of the baseline's scores
   std::int64_t undefined = 0;           ///< of the other system's scores
-  // Over the pairs. Absent where there is no pair, or where a score is undefined: a mean over the
-  // seeds that happen to be defined would pass for one over all of them.
+  // Means over the pairs. Absent if there are no pairs or a score is undefined: a mean over the
+  // defined seeds would look like one over all of them.
   std::optional<double> baseline_mean;
   std::optional<double> mean;
   std::optional<double> effect;  ///< mean of system - baseline
-  // Of the differences. Absent too below kFewestPairs, and where all differences are equal.
+  // Computed from the differences. Also absent below kFewestPairs, and if all differences are
+  // equal.
   std::optional<Interval> interval;    ///< Student's t
   std::optional<double> standardised;  ///< effect / deviation of the differences (d_z)
   std::optional<double> p;             ///< paired t test, two-sided
   std::optional<double> adjusted_p;    ///< by adjust()
 
-  /// Whether the difference is shown at this level.
+  /// True if the difference is significant at this level.
   bool significant(double level) const { return adjusted_p && *adjusted_p < level; }
 };
 
@@ -45,11 +46,11 @@ struct PairedComparison {
 PairedComparison compare(const ScoresByPair& baseline, const ScoresByPair& system,
                          double confidence = 0.95);
 
-/// The mean of each pair that every task has, of one system: pairs of several tasks are not
-/// independent, seeds are. One undefined score makes the mean undefined.
+/// For one system, the mean of each pair that every task has. Pairs of several tasks are not
+/// independent; seeds are. One undefined score makes the mean undefined.
 ScoresByPair mean_over_tasks(std::span<const ScoresByPair* const> tasks);
 
-/// Holm's correction over one family: all comparisons with a p that one answer shows.
+/// Applies Holm's correction to one family: all comparisons with a p in one answer.
 void adjust(std::span<PairedComparison* const> family);
 
 }  // namespace petlab::metrics

@@ -9,7 +9,7 @@ namespace {
 
 bool is_plain_vowel(char c) { return c == 'a' || c == 'e' || c == 'i' || c == 'o' || c == 'u'; }
 
-// A y is a consonant at the beginning and behind a vowel.
+// A y is a consonant at the beginning and after a vowel.
 bool is_consonant(std::string_view word, std::size_t i) {
   bool flipped = false;
   while (i > 0 && word[i] == 'y') {
@@ -32,7 +32,7 @@ int measure(std::string_view stem) {
 }
 
 bool contains_vowel(std::string_view stem) {
-  // The first letter that is a vowel is a plain one, or a y behind a consonant.
+  // The first vowel is a plain one, or a y after a consonant.
   for (std::size_t i = 0; i < stem.size(); ++i) {
     if (is_plain_vowel(stem[i]) || (stem[i] == 'y' && i > 0)) return true;
   }
@@ -140,7 +140,7 @@ class Stemmer {
     } else {
       return;
     }
-    // What was cut off leaves room for an e.
+    // The removed suffix leaves room for an e.
     if (ends("at") || ends("bl") || ends("iz")) {
       replace(0, "e");
     } else if (ends_double_consonant(view())) {
@@ -159,7 +159,7 @@ class Stemmer {
     while (ends("alli") && measure(without(4)) > 0) replace(4, "al");
     for (const Rule& rule : kStep2) {
       if (!ends(rule.suffix)) continue;
-      // The l of "logi" counts with the stem, so that "geologi" has one.
+      // The l of "logi" counts as part of the stem, so that "geologi" has one.
       const std::size_t cut = rule.suffix == "logi" ? 3 : rule.suffix.size();
       if (measure(without(cut)) > 0) replace(rule.suffix.size(), rule.replacement);
       return;

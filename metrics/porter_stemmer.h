@@ -10,7 +10,7 @@ namespace petlab::metrics {
 /// of nltk.stem.porter (Porter 1980). Other bytes count as consonants.
 std::string porter_stem(std::string_view word);
 
-/// The same in place; returns the stem's size, which is at most `size`.
+/// Stems in place and returns the stem's size, at most `size`.
 std::size_t porter_stem(char* word, std::size_t size);
 
 }  // namespace petlab::metrics

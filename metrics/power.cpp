@@ -22,7 +22,7 @@ void require_fraction(const char* what, double value) {
   }
 }
 
-// 28258 as 28000.
+// Rounds to two digits: 28258 becomes 28000.
 std::int64_t two_digits(std::int64_t count) {
   std::int64_t unit = 1;
   while (count / unit >= 100) unit *= 10;
@@ -50,8 +50,8 @@ double paired_t_power(std::int64_t pairs, double effect, double alpha) {
                          boost::math::cdf(normal, -center - critical * s);
     return found * boost::math::pdf(chi_squared, freedom * s * s) * 2 * freedom * s;
   };
-  // S has the mean 1 and a deviation of about 1 / sqrt(2 freedom); in halves, so that the narrow
-  // peak of many pairs is seen.
+  // S has the mean 1 and a deviation of about 1 / sqrt(2 freedom). Integrated in halves, so that
+  // the narrow peak of many pairs is not missed.
   const double width = 12 / std::sqrt(2 * freedom);
   const auto integral = [&](double from, double to) {
     constexpr unsigned kMaxDepth = 10;

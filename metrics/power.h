@@ -12,12 +12,12 @@ namespace petlab::metrics {
 /// alpha outside (0, 1).
 double paired_t_power(std::int64_t pairs, double effect, double alpha = 0.05);
 
-/// How many pairs it takes to detect a difference.
+/// The number of pairs needed to detect a difference.
 struct PairsNeeded {
   enum class Answer {
     pairs,    ///< `pairs` pairs
-    never,    ///< no difference to detect, or one that takes more than kMostPairs
-    unknown,  ///< the observed differences are all equal: their spread is unknown
+    never,    ///< there is no difference, or it takes more than kMostPairs
+    unknown,  ///< all observed differences are equal, so their spread is unknown
   };
   Answer answer = Answer::never;
   std::int64_t pairs = 0;  ///< set for Answer::pairs
@@ -31,9 +31,9 @@ inline constexpr std::int64_t kMostPairs = 1'000'000;
 PairsNeeded pairs_needed(double mean_difference, double deviation, double alpha = 0.05,
                          double power = 0.8);
 
-/// The answer for someone who has `pairs` seeds: "about 4 more seeds", "no more seeds", "no number
-/// of seeds", "unknown". At least kFewestPairs seeds are always needed. Counts above 100 are
-/// rounded to two digits, as the observed effect is only an estimate.
+/// The answer as text if `pairs` seeds exist: "about 4 more seeds", "no more seeds", "no number of
+/// seeds", "unknown". At least kFewestPairs seeds are always needed. Counts above 100 are rounded
+/// to two digits, because the observed effect is only an estimate.
 std::string more_seeds(const PairsNeeded& needed, std::int64_t pairs);
 
 }  // namespace petlab::metrics

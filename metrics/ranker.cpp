@@ -9,11 +9,11 @@
 namespace petlab::metrics {
 namespace {
 
-// Fewer values than these are ranked by std::sort.
+// Shorter columns than this are ranked by std::sort.
 constexpr int kDigitBits = 11;
 constexpr std::size_t kBuckets = std::size_t{1} << kDigitBits;
 
-// Doubles as integers of the same order, -0.0 as 0.0.
+// Converts doubles to integers with the same order; -0.0 equals 0.0.
 std::uint64_t sort_key(double value) {
   const auto bits = std::bit_cast<std::uint64_t>(value + 0.0);
   return (bits >> 63) != 0 ? ~bits : bits | (std::uint64_t{1} << 63);
@@ -21,7 +21,7 @@ std::uint64_t sort_key(double value) {
 
 std::size_t index(std::uint64_t item) { return item & 0xFFFFFFFF; }
 
-// Twice the average rank of the elements [first, last) of the sorted column.
+// Twice the average rank of elements [first, last) of the sorted column.
 std::uint32_t twice_rank(std::size_t first, std::size_t last) {
   return static_cast<std::uint32_t>(first + last + 1);
 }
@@ -35,8 +35,8 @@ std::vector<std::uint32_t> Ranker::twice_ranks(std::span<const double> values) {
   return ranks;
 }
 
-// Rounded scores have few different values: counting them in a hash table that stays in the cache
-// leaves only these to be sorted. False where there are too many.
+// Rounded scores have few distinct values, so they are counted in a hash table that fits the cache,
+// and only the distinct values are sorted. Returns false if there are too many.
 bool Ranker::rank_by_counting(std::span<const double> values, std::vector<std::uint32_t>& ranks) {
   constexpr int kSlotBits = 16;
   constexpr std::size_t kMask = (std::size_t{1} << kSlotBits) - 1;
@@ -72,8 +72,8 @@ bool Ranker::rank_by_counting(std::span<const double> values, std::vector<std::u
   return true;
 }
 
-// What is sorted is the highest 32 bits of the keys' range, each beside its element's index: half
-// the bytes of whole keys. Only where such bits are equal the whole keys are looked at.
+// Sorts the highest 32 bits of the keys' range, each with its element's index: half the bytes of
+// complete keys. Complete keys are compared only where these bits are equal.
 void Ranker::rank_by_sorting(std::span<const double> values, std::vector<std::uint32_t>& ranks) {
   std::uint64_t low = ~std::uint64_t{0};
   std::uint64_t high = 0;
@@ -108,8 +108,8 @@ void Ranker::rank_by_sorting(std::span<const double> values, std::vector<std::ui
   }
 }
 
-// By the higher 32 bits, least significant digit first: a pass over digits that all items share is
-// skipped.
+// Radix sort by the upper 32 bits, least significant digit first. Passes in which all items share
+// the digit are skipped.
 void Ranker::sort_items() {
   constexpr int kPasses = 3;
   if (items_.size() < kBuckets) {

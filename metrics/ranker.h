@@ -6,12 +6,12 @@
 
 namespace petlab::metrics {
 
-/// Ranks columns of finite numbers, one after the other in the same working memory (at most 16
-/// bytes an element).
+/// Ranks columns of finite numbers one after the other, reusing its memory (at most 16 bytes per
+/// element).
 class Ranker {
  public:
-  /// Twice the average rank of each value, equal ones sharing theirs (0.0 and -0.0 are equal):
-  /// whole numbers from 2 to 2n. Takes fewer than 2^31 values.
+  /// Twice the average rank of each value: integers from 2 to 2n. Equal values share their rank
+  /// (0.0 equals -0.0). Accepts fewer than 2^31 values.
   std::vector<std::uint32_t> twice_ranks(std::span<const double> values);
 
  private:

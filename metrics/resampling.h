@@ -9,9 +9,9 @@
 
 namespace petlab::metrics {
 
-/// Draws `samples` rows of random numbers one after the other, as one generator does, and calls
-/// `use(sample, row)` for each, several at a time with `threads` > 1. Every row's work is its own,
-/// so results do not depend on the threads. Neither function may throw.
+/// Draws `samples` rows of random numbers in sequence from one generator and calls `use(sample,
+/// row)` for each, in parallel if `threads` > 1. Rows are processed independently, so results do
+/// not depend on the threads. Neither function may throw.
 template <class Row, class Draw, class Use>
 void for_each_sample(std::int64_t samples, int threads, Draw&& draw, Use&& use) {
   const auto at_once = static_cast<std::int64_t>(threads) * 4;

@@ -47,7 +47,7 @@ class RougeScorer : public SegmentScorer {
   }
 
  private:
-  // A text's tokens, and where each of its sentences ends (one, but for rougeLsum).
+  // The tokens of a text and the end of each sentence (only rougeLsum has more than one).
   struct Text {
     std::vector<std::string_view> tokens;
     std::vector<std::size_t> ends;
@@ -108,8 +108,8 @@ class RougeScorer : public SegmentScorer {
     return rouge_score(static_cast<double>(matches[n - 1]), ngrams(prediction_), ngrams(target_));
   }
 
-  // The union of each target sentence's common subsequences with all sentences of the prediction;
-  // no token counts more often than it stands in either text.
+  // Scores the union of each target sentence's common subsequences with all sentences of the
+  // prediction. No token counts more often than it occurs in either text.
   RougeScore compare_sentences() {
     left_.assign(index_.size(), 0);
     for (const std::uint32_t id : prediction_.ids) {
@@ -144,7 +144,7 @@ class RougeScorer : public SegmentScorer {
   std::vector<std::uint32_t> left_;
 };
 
-// numpy.percentile's default: linear between the neighbours. `values` are sorted.
+// numpy.percentile's default: linear interpolation. `values` must be sorted.
 double percentile(std::span<const double> values, double fraction) {
   const double at = fraction * static_cast<double>(values.size() - 1);
   const auto below = static_cast<std::size_t>(std::floor(at));

@@ -8,9 +8,9 @@ namespace petlab::metrics {
 namespace {
 
 constexpr std::size_t kStems = 1 << 13;
-constexpr std::size_t kStemmedFrom = 4;  // shorter tokens stay as they are
+constexpr std::size_t kStemmedFrom = 4;  // shorter tokens are not stemmed
 
-// What a byte of a token becomes; 0 for what stands between tokens.
+// Maps each byte of a token to its lower case, and separators to 0.
 constexpr std::array<char, 256> token_bytes() {
   std::array<char, 256> bytes{};
   for (int c = 'a'; c <= 'z'; ++c) {
@@ -47,8 +47,8 @@ std::size_t RougeTokenizer::stem(char* word, std::size_t size) {
   return entry.stem_size;
 }
 
-// Of all characters beyond ASCII only two have a lower case with a letter of a-z in it: the Kelvin
-// sign U+212A (k) and the dotted capital I U+0130 (i and a combining dot, which separates).
+// Only two characters beyond ASCII have a lower case that contains a letter of a-z: the Kelvin sign
+// U+212A (k) and the dotted capital I U+0130 (i and a combining dot, which separates).
 void RougeTokenizer::tokenize(std::string_view text, std::vector<std::string_view>& out) {
   if (used_ == buffers_.size()) buffers_.emplace_back();
   std::vector<char>& buffer = buffers_[used_++];

@@ -8,15 +8,15 @@
 
 namespace petlab::metrics {
 
-/// rouge-score's tokens of texts. Remembers the stems of recent words in a table of fixed size;
-/// owns buffers, so each thread has its own.
+/// Computes rouge-score's tokens of texts. Caches the stems of recent words in a table of fixed
+/// size. Owns buffers, so each thread needs its own.
 class RougeTokenizer {
  public:
   explicit RougeTokenizer(bool stem);
 
-  /// Appends the tokens of `text`; they live until clear().
+  /// Appends the tokens of `text`; they are valid until clear().
   void tokenize(std::string_view text, std::vector<std::string_view>& out);
-  /// Ends the life of all tokens.
+  /// Invalidates all tokens.
   void clear() { used_ = 0; }
 
  private:
@@ -31,7 +31,7 @@ class RougeTokenizer {
 
   bool stem_;
   std::vector<Stem> stems_;
-  // Each text has its own buffer, so that one keeps its place while tokens view it.
+  // One buffer per text, so that buffers do not move while tokens view them.
   std::vector<std::vector<char>> buffers_;
   std::size_t used_ = 0;
 };

@@ -45,7 +45,7 @@ long double exact_mean(std::span<const double> values) {
   return sum / static_cast<long double>(values.size());
 }
 
-// Sum of squared differences from the mean over n - 1; n >= 2.
+// Sum of squared differences from the mean, divided by n - 1; n >= 2.
 long double variance(std::span<const double> values) {
   const long double center = exact_mean(values);
   long double sum = 0;
@@ -60,7 +60,7 @@ bool constant(std::span<const double> values) {
   return std::all_of(values.begin(), values.end(), [&](double v) { return v == values.front(); });
 }
 
-// Differences of a and b that are this close are equal, but for what their subtraction rounds away.
+// Differences of a and b within this distance are equal apart from rounding.
 double equal_spread(std::span<const double> a, std::span<const double> b) {
   double largest = 0;
   for (const auto& values : {a, b}) {
@@ -75,13 +75,13 @@ std::vector<double> differences(std::span<const double> a, std::span<const doubl
   return result;
 }
 
-// A resample's mean and how many of the n^n resamples have these values.
+// A resample's mean and the number of the n^n resamples with these values.
 struct WeightedMean {
   long double mean = 0;
   double weight = 0;
 };
 
-// Every multiset of n of the n values, with its multinomial weight (a whole number).
+// Enumerates all multisets of n of the n values with their multinomial weights (integers).
 void enumerate(std::span<const double> values, std::size_t next, std::size_t left, long double sum,
                double weight, std::vector<WeightedMean>& out) {
   const auto n = static_cast<long double>(values.size());
@@ -89,7 +89,7 @@ void enumerate(std::span<const double> values, std::size_t next, std::size_t lef
     out.push_back({(sum + static_cast<long double>(left) * values[next]) / n, weight});
     return;
   }
-  // weight · C(left, taken), step by step so that it stays a whole number.
+  // weight · C(left, taken), computed stepwise so that it stays an integer.
   double choices = 1;
   for (std::size_t taken = 0; taken <= left; ++taken) {
     enumerate(values, next + 1, left - taken, sum + static_cast<long double>(taken) * values[next],
@@ -110,7 +110,7 @@ double quantile(const std::vector<WeightedMean>& sorted, double total, double p)
 
 std::vector<WeightedMean> resampled_means(std::span<const double> values, std::int64_t resamples,
                                           std::uint64_t seed) {
-  // The engine's output is fixed by the standard; its distributions are not.
+  // The standard fixes the engine's output, but not that of its distributions.
   std::mt19937_64 engine(seed);
   __extension__ using Wide = unsigned __int128;
   std::vector<WeightedMean> means(static_cast<std::size_t>(resamples));
@@ -184,7 +184,7 @@ std::optional<double> maximum(std::span<const double> values) {
 std::optional<double> sample_deviation(std::span<const double> values) {
   require_finite(values);
   if (values.size() < 2) return std::nullopt;
-  // Equal values deviate by exactly 0, also where their mean is no double.
+  // Equal values deviate by exactly 0, even if their mean is not a double.
   if (constant(values)) return 0.0;
   return static_cast<double>(std::sqrt(variance(values)));
 }
@@ -313,7 +313,7 @@ std::optional<WilcoxonTest> wilcoxon_signed_rank(std::span<const double> a,
 
   WilcoxonTest test;
   test.nonzero = static_cast<std::int64_t>(d.size());
-  // probability[w]: that the positive ranks sum to w/2 when each sign is a fair coin.
+  // probability[w]: the probability that the positive ranks sum to w/2 with random signs.
   std::vector<long double> probability = {1};
   for (std::size_t i = 0; i < d.size(); ++i) {
     (d[i] > 0 ? test.w_plus : test.w_minus) += ranks[i];

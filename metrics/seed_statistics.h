@@ -9,9 +9,8 @@
 
 namespace petlab::metrics {
 
-// Statistics of one number over seeds. Where n is too small for a statistic it is undefined:
-// std::nullopt, never 0. Every function throws std::invalid_argument for values that are not
-// finite.
+// Statistics of one number over seeds. A statistic is undefined (std::nullopt, never 0) if n is too
+// small. All functions throw std::invalid_argument for values that are not finite.
 
 /// Undefined without values.
 std::optional<double> mean(std::span<const double> values);
@@ -37,8 +36,8 @@ struct Interval {
 std::optional<Interval> student_interval(std::span<const double> values, double confidence = 0.95);
 
 /// Percentile bootstrap interval of the mean; undefined for n < 2. Up to kExactBootstrapSize values
-/// the whole bootstrap distribution is enumerated, so that there is no chance in it; with more,
-/// `resamples` are drawn by a generator of its own from `seed`, the same on every machine.
+/// the whole bootstrap distribution is enumerated, without randomness. For more values, `resamples`
+/// are drawn by a separate generator from `seed`, identically on every machine.
 std::optional<Interval> bootstrap_interval(std::span<const double> values, double confidence = 0.95,
                                            std::int64_t resamples = 10000,
                                            std::uint64_t seed = 12345);
@@ -51,59 +50,59 @@ struct TTest {
   double p = 1;
 };
 
-/// Of the differences a[i] - b[i]; undefined for n < 2 and where all differences are equal. They
-/// are equal where they lie within kEqualSpread of the largest value: what are equal decimals
-/// (0.2 - 0.1 and 0.3 - 0.2) differ in their last bits, and would give p near 0.
-/// Throws std::invalid_argument where the lengths differ.
+/// Tests the differences a[i] - b[i]; undefined for n < 2 and if all differences are equal. They
+/// count as equal within kEqualSpread of the largest value: equal decimals (0.2 - 0.1 and 0.3 -
+/// 0.2) differ in their last bits and would give p near 0. Throws std::invalid_argument if the
+/// lengths differ.
 inline constexpr double kEqualSpread = 1e-10;
 std::optional<TTest> paired_t_test(std::span<const double> a, std::span<const double> b);
 
-/// Welch's test of two samples of unequal variance; undefined where a sample has fewer than two
-/// values, or where both are constant.
+/// Welch's test of two samples of unequal variance; undefined if a sample has fewer than two
+/// values, or both are constant.
 std::optional<TTest> welch_t_test(std::span<const double> a, std::span<const double> b);
 
-/// Holm's step-down adjustment of the p values of one family of tests, each at its place: the i-th
-/// smallest of m times m - i + 1, never below a smaller one's, at most 1 (Holm 1979).
+/// Holm's step-down adjustment of the p values of one family of tests, in the given order: the i-th
+/// smallest of m times m - i + 1, at least the adjusted value before it, at most 1 (Holm 1979).
 /// Throws std::invalid_argument for a value outside [0, 1].
 std::vector<double> holm_adjusted(std::span<const double> p_values);
 
-/// The values with near ties made exact, each in its place: of the sorted values, neighbours at
-/// most `slack` apart get the value of the lowest of their run. Ranks need this, as differences of
-/// equal decimals differ in their last bits (0.3 - 0.2 and 0.2 - 0.1).
+/// Makes near ties exact, keeping the order: among the sorted values, a run of neighbours at most
+/// `slack` apart gets its lowest value. Ranks need this, because differences of equal decimals
+/// differ in their last bits (0.3 - 0.2 and 0.2 - 0.1).
 std::vector<double> with_exact_ties(std::vector<double> values, double slack);
 
 /// Wilcoxon's signed-rank test (Wilcoxon 1945).
 struct WilcoxonTest {
-  std::int64_t nonzero = 0;  // pairs that differ; the others are dropped
-  double w_plus = 0;         // sum of the ranks of positive differences a - b, ties average
+  std::int64_t nonzero = 0;  // pairs that differ; the others are ignored
+  double w_plus = 0;  // sum of the ranks of positive differences a - b; ties get the average rank
   double w_minus = 0;
-  double p = 1;  // two-sided and exact: from all 2^nonzero signs
+  double p = 1;  // two-sided and exact, from all 2^nonzero sign assignments
 };
 
 /// Differences within kEqualSpread of the largest value are equal, as in paired_t_test. Undefined
-/// where no pair differs. Throws std::invalid_argument where the lengths differ, and for more than
+/// if no pair differs. Throws std::invalid_argument if the lengths differ, and for more than
 /// kMaxWilcoxonPairs pairs.
 std::optional<WilcoxonTest> wilcoxon_signed_rank(std::span<const double> a,
                                                  std::span<const double> b);
 
 inline constexpr std::size_t kMaxWilcoxonPairs = 500;
 
-/// Student's t with any degrees of freedom > 0: the value below which a fraction p lies, and the
-/// probability of |t| or more.
+/// Student's t distribution with any degrees of freedom > 0: its quantile at p, and the probability
+/// of |t| or more.
 double student_t_quantile(double p, double degrees_of_freedom);
 double student_t_two_sided_p(double t, double degrees_of_freedom);
 
-/// A statistic that a report can ask for by name.
+/// A statistic that reports can request by name.
 struct SeedStatistic {
   std::string_view name;  // n, mean, sd, se, median, min, max, ci95_low, ci95_high
   std::string_view help;
   std::optional<double> (*function)(std::span<const double> values);
 };
 
-/// All of them, in the order of help texts.
+/// All statistics, in the order of help texts.
 std::span<const SeedStatistic> seed_statistics();
 
-/// The row of that name; nullptr where there is none.
+/// The row with that name, or nullptr.
 const SeedStatistic* find_seed_statistic(std::string_view name);
 
 }  // namespace petlab::metrics

@@ -46,7 +46,7 @@ void check_pair(const TextMetric& metric, const SystemStatistics& baseline,
   }
 }
 
-// Whether doubles add up exactly in any order, whichever segments are drawn: counts do, fractions
+// True if doubles add up exactly in any order for all possible resamples: counts do, fractions
 // (ROUGE, mean reference lengths) do not.
 bool adds_up_exactly(const SystemStatistics& system) {
   constexpr double kExact = 9007199254740992.0;  // 2^53
@@ -56,8 +56,8 @@ bool adds_up_exactly(const SystemStatistics& system) {
   });
 }
 
-// The sums of some segments' statistics, exact. The observed score and those of all trials come
-// from here: if they were rounded in different ways, equal scores would pass for different ones.
+// The exact sums of some segments' statistics. The observed score and those of all trials use it:
+// with different rounding, equal scores would look different.
 class SegmentSums {
  public:
   SegmentSums(std::size_t columns, bool plain)
@@ -75,7 +75,7 @@ class SegmentSums {
   }
 
  private:
-  // One of them is in use.
+  // Only one of the two is used.
   std::vector<double> plain_;
   std::vector<ExactSum> exact_;
 };
@@ -123,7 +123,7 @@ double mean_of(std::span<const double> values) {
   return sum.round() / static_cast<double>(values.size());
 }
 
-// The mean, and half the way between the scores that leave a fortieth out at either end.
+// The mean, and half the distance between the scores that exclude a fortieth at each end.
 BootstrapInterval interval_of(std::vector<double> scores) {
   std::sort(scores.begin(), scores.end());
   const std::size_t low = scores.size() / 40;

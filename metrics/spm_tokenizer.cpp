@@ -48,7 +48,8 @@ class SpmTokenizer : public TextTokenizer {
     std::vector<std::string> pieces;
     const auto status = processor_.Encode(line, &pieces);
     if (!status.ok()) throw InputError("SentencePiece cannot encode a line: " + status.ToString());
-    // sacrebleu joins the pieces with spaces and splits at all white space, which a piece may hold.
+    // sacrebleu joins the pieces with spaces and splits at all white space, which a piece may
+    // contain.
     std::string joined;
     for (const std::string& piece : pieces) {
       joined += piece;

@@ -40,7 +40,7 @@ void require_storage(const ModuleStorage& module) {
   }
 }
 
-// The masks of a shared prototype: one a layer, and with several tasks one a task.
+// Number of masks of a shared prototype: one per layer and, with several tasks, one per task.
 std::int64_t masks_of_prototype(const ModuleStorage& module) {
   return module.layers + (module.tasks > 1 ? module.tasks : 0);
 }
@@ -54,19 +54,21 @@ struct Matrices {
   std::int64_t elements = 0;
 };
 
-// Everything that two stacks' generators and the tasks' embeddings hold.
+// Number of values in both stacks' generators and the tasks' embeddings.
 std::int64_t hypernetwork_numbers(const ModuleStorage& module) {
   const auto& [embedding, hidden, projected] = module.hypernetwork;
   const auto linear = [](std::int64_t in, std::int64_t out) { return in * out + out; };
-  // Down and up with their biases, the norm's weight and bias, all made of the projection.
-  const std::int64_t made = 2 * module.size * module.d_model + module.size + 3 * module.d_model;
+  // Down and up projections with biases, and the norm's weight and bias, all generated from the
+  // projection.
+  const std::int64_t generated =
+      2 * module.size * module.d_model + module.size + 3 * module.d_model;
   const std::int64_t generator = linear(3 * embedding, hidden) + linear(hidden, projected) +
-                                 2 * projected + linear(projected, made);
-  // A task, a layer, and two positions of each stack's have an embedding.
+                                 2 * projected + linear(projected, generated);
+  // Each task, each layer and two positions in each stack have an embedding.
   return (module.tasks + module.layers + 4) * embedding + 2 * generator;
 }
 
-// Weight matrices of one layer's module that have a mask of their own, all of so many elements.
+// Weight matrices of one layer's module with separate masks, all of the same size.
 std::vector<Matrices> masked_matrices(const ModuleStorage& module) {
   switch (module.family) {
     case ModuleFamily::adapter:
@@ -81,7 +83,7 @@ std::vector<Matrices> masked_matrices(const ModuleStorage& module) {
   return {};
 }
 
-// How many modules of module_size() there are.
+// Number of modules of module_size().
 std::int64_t modules_of(const ModuleStorage& module) {
   const bool one = module.share || module.family == ModuleFamily::hypernetwork;
   return one ? 1 : module.layers;
@@ -198,7 +200,7 @@ StorageBits bls_parts(const ModuleStorage& module) {
     return {kValueBits * (weights + biases),
             masked ? weights * static_cast<double>(masks_of_prototype(module)) : 0};
   }
-  // k multiplies a whole number last, so that it is rounded once.
+  // k multiplies an integer last, so that it is rounded once.
   const double weight_bits = kValueBits * weights * modules;
   const double kept_bits =
       module.mask == MaskKind::none ? weight_bits : module.sparsity_ratio * weight_bits;
@@ -213,7 +215,7 @@ std::string bls_formula(const ModuleStorage& module) {
   const bool masked = module.mask != MaskKind::none;
   const std::string_view values = masked && !module.share ? kept_weights : weights;
   if (module.family == ModuleFamily::hypernetwork) return fmt::format("32·({})", weights);
-  // A single product needs no brackets.
+  // A single product needs no parentheses.
   std::string formula =
       biases.empty() ? fmt::format("32·{}", values) : fmt::format("32·({}{})", values, biases);
   if (!module.share) return formula + "·L";

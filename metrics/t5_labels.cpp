@@ -38,14 +38,14 @@ bool is_decimal(std::string_view text) {
   return !text.empty() && digits(text) == text.size();
 }
 
-// Whether a decimal beyond double's range is too small (and not too large).
+// True if a decimal outside double's range is too small rather than too large.
 bool underflows(std::string_view text) {
   const std::size_t mark = text.find_first_of("eE");
   const std::string_view mantissa = text.substr(0, mark);
   const std::size_t first = mantissa.find_first_of("123456789");
   if (first == std::string_view::npos) return true;
   const std::size_t point = std::min(mantissa.find('.'), mantissa.size());
-  // Decimal exponent of the first digit that counts.
+  // Decimal exponent of the first nonzero digit.
   const double magnitude = static_cast<double>(point) - static_cast<double>(first);
   double exponent = 0;
   if (mark != std::string_view::npos) {

@@ -22,10 +22,10 @@ namespace {
 
 using Variants = std::vector<std::size_t>;
 
-// P(Q > q) of the range of `means` standard normal variables (the studentized range with infinite
+// P(Q > q) for the range of `means` standard normal variables (the studentized range with infinite
 // degrees of freedom, which Boost lacks). With z the largest of them:
 //   means ∫ φ(z) [Φ(z)^(means-1) - (Φ(z) - Φ(z - q))^(means-1)] dz,
-// where the difference is taken so that small probabilities keep their digits.
+// where the difference is computed so that small probabilities keep their digits.
 double studentized_range_tail(double q, std::int64_t means) {
   const boost::math::normal normal;
   const auto others = static_cast<double>(means - 1);
@@ -71,9 +71,9 @@ std::vector<double> ranks_of_task(const std::vector<double>& scores) {
   return average_ranks(with_exact_ties(std::move(negative), kEqualSpread * largest));
 }
 
-// Extends `chosen` by `candidates`, each of which is linked with all of it, to every maximal set;
-// `seen` are linked with all of it too, and the sets with them are known (Bron and Kerbosch 1973).
-// The pivot keeps 30 variants that do not differ from taking 2^30 steps.
+// Extends `chosen` by `candidates`, all linked with it, to every maximal set. `seen` are linked
+// with all of it too, but their sets are already found (Bron and Kerbosch 1973). Without the pivot,
+// 30 variants that do not differ would take 2^30 steps.
 template <class Linked>
 void add_cliques(const Variants& chosen, Variants candidates, Variants seen, const Linked& linked,
                  std::vector<Variants>& cliques) {
@@ -112,7 +112,7 @@ std::vector<Variants> cliques(std::size_t variants, const Linked& linked) {
   return found;
 }
 
-// `ties`: the sum of t^3 - t over groups of t equal scores of a task.
+// `ties` is the sum of t^3 - t over groups of t equal scores of a task.
 void test_ranks(VariantRanks& ranks, double ties) {
   const auto k = static_cast<double>(ranks.average_ranks.size());
   const auto n = static_cast<double>(ranks.tasks);
@@ -124,7 +124,7 @@ void test_ranks(VariantRanks& ranks, double ties) {
   ranks.friedman = {chi_squared, boost::math::cdf(boost::math::complement(
                                      boost::math::chi_squared(k - 1), chi_squared))};
   if (ranks.tasks < 2) return;
-  // 0 but for rounding where all tasks have the same order.
+  // 0 apart from rounding if all tasks have the same order.
   const double rest = n * (k - 1) - chi_squared;
   if (rest <= 1e-9 * n * k) {
     ranks.iman_davenport = {std::numeric_limits<double>::infinity(), 0};
@@ -160,13 +160,13 @@ VariantRanks rank_variants(std::span<const std::vector<double>> scores, double l
     const std::vector<double> of_task = ranks_of_task(scores[task]);
     for (std::size_t i = 0; i < variants; ++i) {
       ranks.average_ranks[i] += of_task[i];
-      // Each of t equal scores counts t^2 - 1.
+      // Each of t equal scores contributes t^2 - 1.
       const auto equal =
           static_cast<double>(std::count(of_task.begin(), of_task.end(), of_task[i]));
       ties += equal * equal - 1;
     }
   }
-  // Sums of halves are exact: equal averages are equal doubles.
+  // Sums of halves are exact, so equal averages are equal doubles.
   for (double& rank : ranks.average_ranks) rank /= static_cast<double>(ranks.tasks);
   test_ranks(ranks, ties);
 

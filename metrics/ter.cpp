@@ -31,8 +31,8 @@ class TerScorer : public SegmentScorer {
   }
 
  private:
-  // sacrebleu tokenizes references twice, which matters where the spaces of the first pass make new
-  // matches ("..5" is ". .5" and then ". . 5").
+  // sacrebleu tokenizes references twice, which matters if the spaces of the first pass create new
+  // matches ("..5" becomes ". .5" and then ". . 5").
   void read_reference(std::string_view text) {
     tokenizer_->tokenize(text, reference_);
     if (!normalized_) return;

@@ -17,8 +17,8 @@ struct TerScore {
   double ref_length = 0.0;     // mean length of the references, summed
 };
 
-/// Translation edit rate as sacrebleu 2.6 (Snover et al. 2006; Tercom's shifts). Statistics: edits,
-/// mean reference length.
+/// Translation edit rate as computed by sacrebleu 2.6 (Snover et al. 2006; Tercom's shifts).
+/// Statistics: edits, mean reference length.
 class Ter : public TextMetric {
  public:
   explicit Ter(const TercomOptions& options = {});

@@ -21,7 +21,7 @@ bool TerEdits::Shift::better_than(const Shift& other) const {
          std::tuple(other.gain, other.length, -other.start, -other.target);
 }
 
-// The columns of each row that lie in the beam: all of the first, and the last to its end.
+// Sets the columns of each row inside the beam: all of the first row, and the last one to its end.
 void TerEdits::lay_out_rows() {
   const auto width = static_cast<double>(width_);
   rows_.clear();
@@ -29,7 +29,7 @@ void TerEdits::lay_out_rows() {
   std::size_t cells = width_;
   std::size_t longest = width_;
   for (std::size_t row = 1; row <= words_.size(); ++row) {
-    // In doubles, as sacrebleu computes the beam.
+    // In doubles, as in sacrebleu.
     const double diagonal = std::floor(static_cast<double>(row) * ratio_);
     const auto first = static_cast<std::size_t>(std::max(0.0, diagonal - beam_));
     const auto last =
@@ -43,8 +43,8 @@ void TerEdits::lay_out_rows() {
   trial_.resize(2 * longest);
 }
 
-// One row of the distance matrix: of the hypothesis's first `row` words, the last being `word`.
-// `above` and `costs` begin at their rows' first columns; what lies beside them is unreached.
+// Fills a row of the distance matrix for the hypothesis's first `row` words, the last being `word`.
+// `above` and `costs` start at their rows' first columns; columns outside are unreached.
 void TerEdits::fill_row(std::size_t row, std::uint32_t word, const std::int32_t* above,
                         std::int32_t* costs, Edit* edits) const {
   const Row here = rows_[row];
@@ -88,7 +88,7 @@ std::int32_t TerEdits::fill_from(std::size_t first) {
   return costs_.back();
 }
 
-// The distance of shifted_, whose first `unchanged` words are those of words_.
+// The distance of shifted_, which has its first `unchanged` words in common with words_.
 std::int32_t TerEdits::trial_distance(std::size_t unchanged) {
   if (unchanged == shifted_.size()) return costs_.back();
   const std::int32_t* above = costs_.data() + rows_[unchanged].cells;
@@ -106,8 +106,8 @@ TerEdits::Edit TerEdits::edit_at(std::size_t row, std::size_t column) const {
   return edits_[place.cells + column - place.first];
 }
 
-// Reads off, along the cheapest path, where each reference word stands in the hypothesis (before
-// the first: -1) and which words of both are in error.
+// Follows the cheapest path to find the position of each reference word in the hypothesis (-1
+// before the first word) and the wrong words of both.
 void TerEdits::align() {
   std::size_t i = words_.size();
   std::size_t j = reference_.size();
@@ -145,7 +145,7 @@ void TerEdits::align() {
   }
 }
 
-// shifted_ = words_ with `length` words moved from `start` to before `target`.
+// Sets shifted_ to words_ with `length` words moved from `start` to before `target`.
 void TerEdits::shift_words(std::size_t start, std::size_t length, std::size_t target) {
   shifted_ = words_;
   const auto at = [this](std::size_t i) {
@@ -161,10 +161,10 @@ void TerEdits::shift_words(std::size_t start, std::size_t length, std::size_t ta
   }
 }
 
-// Tries moving the block of words_ at `start` that equals the reference's at `wanted` to where that
-// one's words, or the word before it, stand.
+// Tries to move the block of words_ at `start`, which equals the reference's block at `wanted`, to
+// the positions of that block's words and of the word before it.
 void TerEdits::try_block(std::size_t start, std::size_t wanted, std::size_t length, Shift& best) {
-  // Only blocks with an error on both sides are moved, and none into itself.
+  // Only blocks with an error on both sides are moved, and never into themselves.
   if (hypothesis_errors_[start + length] == hypothesis_errors_[start]) return;
   if (reference_errors_[wanted + length] == reference_errors_[wanted]) return;
   const auto begin = static_cast<std::int32_t>(start);
@@ -172,7 +172,7 @@ void TerEdits::try_block(std::size_t start, std::size_t wanted, std::size_t leng
   if (position_[wanted] >= begin && position_[wanted] < begin + size) return;
   std::int32_t last_target = -1;
   for (std::size_t k = 0; k <= length; ++k) {
-    // Before the reference's first word, else behind word wanted + k - 1.
+    // Before the first word of the reference, else after word wanted + k - 1.
     const std::int32_t target = wanted + k == 0 ? 0 : position_[wanted + k - 1] + 1;
     if (target == last_target) continue;
     last_target = target;

@@ -7,14 +7,14 @@
 
 namespace petlab::metrics {
 
-/// Counts the edits of TER between word sequences: insertions, deletions, substitutions, and shifts
-/// of blocks of the hypothesis, chosen greedily as Tercom and sacrebleu 2.6 choose them (blocks of
-/// at most 10 words, moved at most 50, 1,000 candidates a sentence, a beam of 25 around the
-/// diagonal). Only the beam's cells are kept: memory and time grow in proportion to the words. Owns
-/// buffers, so each thread has its own.
+/// Counts TER's edits between word sequences: insertions, deletions, substitutions, and shifts of
+/// blocks of the hypothesis, chosen greedily as in Tercom and sacrebleu 2.6 (blocks of at most 10
+/// words, moved by at most 50, 1,000 candidates per sentence, a beam of 25 around the diagonal).
+/// Only the cells of the beam are stored: memory and time are proportional to the words. Owns
+/// buffers, so each thread needs its own.
 class TerEdits {
  public:
-  /// The number of edits; against an empty reference the hypothesis's length.
+  /// The number of edits. For an empty reference, the hypothesis's length.
   std::int64_t count(std::span<const std::uint32_t> hypothesis,
                      std::span<const std::uint32_t> reference);
 
@@ -28,10 +28,10 @@ class TerEdits {
     bool better_than(const Shift& other) const;
   };
 
-  // The columns of a row of the distance matrix that are computed, and where its cells are kept.
+  // The computed columns of a row of the distance matrix, and the storage of its cells.
   struct Row {
     std::size_t first = 0;
-    std::size_t last = 0;   // behind the last
+    std::size_t last = 0;   // one past the last
     std::size_t cells = 0;  // index of column `first`
   };
 

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t kBatchSegments = 256;
 
-// What the threads of one evaluation share. Batches are read under one lock and numbered; sums are
-// merged in any order, because they are exact; the sink sees batches in their order.
+// State shared by the threads of an evaluation. Batches are read and numbered under one lock. Sums
+// are exact, so they are merged in any order. The sink receives batches in order.
 class Evaluation {
  public:
   Evaluation(SegmentSource& source, const TextMetric& metric, const SegmentSink& sink)
@@ -93,7 +93,7 @@ class Evaluation {
                     source_.name_of(index), metric_.name(), segment.hypothesis.size(), bytes));
   }
 
-  // `number` is the batch's, also where reading it throws.
+  // Sets `number` to the batch's number, even if reading it throws.
   bool next(SegmentBatch& batch, std::int64_t& number) {
     const std::lock_guard lock(reading_);
     number = batches_++;
@@ -112,7 +112,7 @@ class Evaluation {
     std::unique_lock lock(mutex_);
     turn_.wait(lock, [&] { return emitted_ == number || error_; });
     if (emitted_ != number) return;
-    lock.unlock();  // no other thread has this turn
+    lock.unlock();  // only this thread has the turn
     for (std::size_t i = 0; i < batch.size(); ++i) {
       sink_(batch.first() + static_cast<std::int64_t>(i), batch[i],
             rows.subspan(i * columns_, columns_));
@@ -127,7 +127,7 @@ class Evaluation {
   const SegmentSink& sink_;
   const std::size_t columns_;
 
-  std::mutex reading_;  // taken before mutex_
+  std::mutex reading_;  // locked before mutex_
   std::int64_t batches_ = 0;
 
   std::mutex mutex_;

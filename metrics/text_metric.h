@@ -14,18 +14,18 @@
 
 namespace petlab::metrics {
 
-/// The release of sacrebleu whose numbers BLEU, chrF and TER reproduce, as signatures name it.
+/// The release of sacrebleu whose BLEU, chrF and TER are reproduced, as in signatures.
 inline constexpr std::string_view kSacrebleuVersion = "2.6.0";
 
-/// What a signature says besides the metric's own options.
+/// The parts of a signature other than the metric's options.
 struct SignatureContext {
   std::int64_t references = 1;     // for every segment; -1: it varies ("nrefs:var")
   std::int64_t bootstrap = 0;      // resamples ("bs:1000"); 0: none
   std::int64_t randomisation = 0;  // trials ("ar:10000"); 0: none
-  std::uint64_t seed = 12345;      // of either; without them it is not named
+  std::uint64_t seed = 12345;      // of either; omitted without them
 };
 
-/// sacrebleu's signature: what a score depends on, in sacrebleu's order.
+/// sacrebleu's signature: the properties that a score depends on, in sacrebleu's order.
 class Signature {
  public:
   struct Part {
@@ -35,7 +35,7 @@ class Signature {
   };
 
   void add(std::string name, std::string short_name, std::string value);
-  /// Adds nrefs, bs, ar and seed as far as they apply.
+  /// Adds nrefs, bs, ar and seed if they apply.
   void add_context(const SignatureContext& context);
   /// "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
   std::string format() const;
@@ -47,49 +47,49 @@ class Signature {
   std::vector<Part> parts_;
 };
 
-/// Computes statistics of segments; owns buffers, so each thread has its own.
+/// Computes the statistics of segments. Owns buffers, so each thread needs its own.
 class SegmentScorer {
  public:
   virtual ~SegmentScorer() = default;
-  /// Writes the segment's statistics, the metric's statistics_size() numbers, to `statistics`.
-  /// Texts must be valid UTF-8, which every SegmentSource checks.
+  /// Writes the segment's statistics_size() statistics to `statistics`. Texts must be valid UTF-8,
+  /// which every SegmentSource checks.
   virtual void score(const Segment& segment, std::span<double> statistics) = 0;
 };
 
-/// A metric over a corpus of texts: every segment has statistics, a corpus has their sum, and the
-/// score is a function of that sum alone. Immutable and shared by threads.
+/// A metric over a corpus of texts. Segments have statistics, and the corpus score is a function of
+/// their sum alone. Immutable and shared by threads.
 class TextMetric {
  public:
   virtual ~TextMetric() = default;
-  /// As sacrebleu prints it: "BLEU", "chrF2++", "TER"; "rouge1" and so on.
+  /// The name as sacrebleu prints it: "BLEU", "chrF2++", "TER"; "rouge1" and so on.
   virtual std::string name() const = 0;
   virtual std::size_t statistics_size() const = 0;
   virtual std::unique_ptr<SegmentScorer> scorer() const = 0;
-  /// The score of summed statistics (of one segment: its sentence score). BLEU, chrF and TER are on
-  /// the scale to 100, ROUGE on the scale to 1.
+  /// The score for summed statistics, or a sentence score for those of one segment. BLEU, chrF and
+  /// TER range to 100, ROUGE to 1.
   virtual double score(std::span<const double> statistics) const = 0;
   virtual Signature signature(const SignatureContext& context) const = 0;
 };
 
-/// The sums over a corpus.
+/// Sums over a corpus.
 struct CorpusStatistics {
   std::vector<double> sums;  // (statistics_size())
   std::int64_t segments = 0;
-  std::int64_t references = 0;  // a segment's number of references; -1: it varies
+  std::int64_t references = 0;  // references per segment; -1: it varies
 };
 
-/// Called once a segment, in the order of the corpus, from one thread at a time.
+/// Called once per segment, in corpus order, by one thread at a time.
 using SegmentSink = std::function<void(std::int64_t index, const Segment& segment,
                                        std::span<const double> statistics)>;
 
 /// Reads the corpus to its end in constant memory. Sums are exact, so the result depends neither on
-/// the order of the segments nor on `threads` (at least 1). Throws InputError for no segments and
-/// as the source does, always the error of the first faulty segment, and names a segment for which
-/// there is not enough memory.
+/// the order of the segments nor on `threads` (at least 1). Throws InputError without segments and
+/// as the source does, always for the first faulty segment. If memory runs out, the message names
+/// the segment.
 CorpusStatistics evaluate(SegmentSource& source, const TextMetric& metric, int threads = 1,
                           const SegmentSink& sink = {});
 
-/// Statistics of one segment; for sentence scores outside a corpus. Texts are checked as by
+/// Statistics of one segment, for sentence scores outside a corpus. Texts are checked as in
 /// MemoryCorpus.
 std::vector<double> evaluate_segment(const TextMetric& metric, std::string_view hypothesis,
                                      std::span<const std::string_view> references);

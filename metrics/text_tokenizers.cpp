@@ -1,5 +1,4 @@
-// All of sacrebleu's tokenizers stand in one source: they are policies of the same split, and are
-// read beside each other.
+// All of sacrebleu's tokenizers are in this file, because they are policies of the same split.
 #include "metrics/text_tokenizers.h"
 
 #include <algorithm>
@@ -13,16 +12,16 @@
 namespace petlab::metrics {
 namespace {
 
-// What a character is to the split below.
+// How the split below treats a character.
 enum Kind : std::uint8_t {
   kWord,
   kDigit,
   kSpace,
-  kAlone,       // always a token of its own
-  kMark,        // a token of its own unless digits hold it
-  kDash,        // a token of its own after a digit
+  kAlone,       // always a separate token
+  kMark,        // a separate token, unless between digits
+  kDash,        // a separate token after a digit
   kApostrophe,  // begins a token in "'s "
-  kWide,        // a byte beyond ASCII: ask the policy about the code point
+  kWide,        // a non-ASCII byte: the policy decides by code point
 };
 
 using KindTable = std::array<Kind, 256>;
@@ -42,7 +41,7 @@ constexpr bool is_ascii_punctuation(int c) {
          (c >= 0x7B && c <= 0x7E);
 }
 
-// mteval-v13a: four passes of replacements, which the golden README spells out.
+// mteval-v13a: four passes of replacements, explained in the golden README.
 constexpr KindTable western_kinds() {
   KindTable kinds = ascii_kinds();
   for (int c = 0; c < 0x80; ++c) {
@@ -60,8 +59,8 @@ struct Western {
   static Kind wide(char32_t c) { return is_white_space(c) ? kSpace : kWord; }
 };
 
-// sacrebleu compares strings, so that two entries of its table meant for the planes beyond 16 bits
-// cover U+2001 to U+2A6D instead; its numbers contain that.
+// sacrebleu compares strings, so two entries of its table for planes beyond 16 bits cover U+2001 to
+// U+2A6D instead. Its scores depend on this.
 constexpr bool counts_as_chinese(char32_t c) {
   constexpr char32_t kRanges[][2] = {
       {0x2001, 0x2A6D}, {0x2E80, 0x2FDF}, {0x2FF0, 0x303F}, {0x3100, 0x312F}, {0x31A0, 0x31EF},
@@ -127,7 +126,7 @@ struct Tercom {
   static Kind wide(char32_t c) { return is_white_space(c) ? kSpace : kWord; }
 };
 
-// Tercom's blocks; one of its ranges ends at U+3F22 where U+32FF was meant.
+// Tercom's blocks; one of its ranges ends at U+3F22 instead of U+32FF.
 constexpr bool is_tercom_wide_punctuation(char32_t c) {
   return c == 0x3001 || c == 0x3002 || (c >= 0x3008 && c <= 0x3011) ||
          (c >= 0x3014 && c <= 0x301F) || (c >= 0xFF61 && c <= 0xFF65) || c == 0x30FB ||
@@ -160,17 +159,17 @@ Kind kind_at(const char* p, const char*& behind) {
   return kind;
 }
 
-// The replacement passes in one go. A pass replaces from left to right without overlap, and a match
-// uses up the character before or behind a mark, so in a run of k marks only the last may be left
-// over: with k even where a character other than a digit stands before the run, with k odd where a
-// digit or nothing does. That one is held by a digit behind it (or by the end of a text that is not
-// padded with spaces), and then also by a digit directly before it.
+// Applies all replacement passes at once. A pass replaces from left to right without overlap, and a
+// match consumes the character before or after a mark, so in a run of k marks only the last may
+// remain unmatched: for even k if a character other than a digit precedes the run, for odd k if a
+// digit or nothing does. The remaining mark stays attached if a digit follows it (or the end of a
+// text that is not padded with spaces), and then also to a digit directly before it.
 template <class Policy>
 void split(std::string_view line, std::vector<std::string_view>& tokens) {
   const char* p = line.data();
   const char* const end = p + line.size();
-  const char* start = p;          // of the token being read
-  bool first = !Policy::kPadded;  // nothing stands before p
+  const char* start = p;          // of the current token
+  bool first = !Policy::kPadded;  // p is at the beginning
   bool after_digit = false;
   const auto flush = [&](const char* to) {
     if (start != to) tokens.emplace_back(start, static_cast<std::size_t>(to - start));
@@ -224,7 +223,7 @@ void split(std::string_view line, std::vector<std::string_view>& tokens) {
         const bool left_over = (run % 2 == 0) == (!first && !after_digit);
         const bool held = left_over && (behind == end ? !Policy::kPadded : next == kDigit);
         if (held && run == 1) {
-          p = behind;  // inside the token being read
+          p = behind;  // stays part of the current token
         } else {
           flush(p);
           for (const char* const stop = held ? last : behind; p < stop;) {
@@ -239,7 +238,7 @@ void split(std::string_view line, std::vector<std::string_view>& tokens) {
         break;
       }
       case kWide:
-        break;  // kind_at never says so
+        break;  // never returned by kind_at
     }
     first = false;
   }
@@ -270,7 +269,8 @@ void resolve_entities(std::string& text) {
   replace_all(text, "&gt;", ">");
 }
 
-// Lower-cases into storage if asked; `lowercase` needs the line to be no view of out.storage.
+// Lower-cases into out.storage if `lowercase` is set. `line` must not be a view of out.storage
+// then.
 std::string_view lowered(std::string_view line, bool lowercase, Tokens& out) {
   if (!lowercase) return line;
   lower_case(line, out.storage);
@@ -422,9 +422,9 @@ std::shared_ptr<const TextTokenizer> make(bool lowercase) {
 
 struct Row {
   TokenizerName name;
-  // Null: it needs a SentencePiece model.
+  // Null if the tokenizer requires a SentencePiece model.
   std::shared_ptr<const TextTokenizer> (*make)(bool lowercase);
-  // Where sacrebleu keeps the one model that the name stands for; empty: any model.
+  // The place where sacrebleu stores the model of that name; empty: any model.
   std::string_view kept_by_sacrebleu = {};
 };
 
@@ -499,7 +499,7 @@ std::shared_ptr<const TextTokenizer> make_tercom_tokenizer(const TercomOptions& 
 }
 
 void chrf_words(std::string_view line, std::vector<std::string_view>& out) {
-  // Where a word is split in two; 0: nowhere.
+  // The position at which a word is split; 0: none.
   const auto cut = [](std::string_view word) -> std::size_t {
     const auto is_mark = [](char c) { return is_ascii_punctuation(static_cast<unsigned char>(c)); };
     const char* p = word.data();
@@ -511,7 +511,7 @@ void chrf_words(std::string_view line, std::vector<std::string_view>& out) {
   split_white_space(line, out);
   std::size_t cuts = 0;
   for (std::size_t i = before; i < out.size(); ++i) cuts += cut(out[i]) > 0 ? 1 : 0;
-  // From the end each word is moved once, straight to its place.
+  // Works backwards, so that each word is moved only once.
   std::size_t from = out.size();
   std::size_t to = from + cuts;
   out.resize(to);

@@ -9,7 +9,7 @@
 
 namespace petlab::metrics {
 
-/// The tokens of one line; reused from line to line. They view the line or `storage`.
+/// The tokens of a line, as views of the line or of `storage`. Reused between lines.
 struct Tokens {
   std::vector<std::string_view> tokens;
   std::string storage;
@@ -20,10 +20,10 @@ struct Tokens {
 class TextTokenizer {
  public:
   virtual ~TextTokenizer() = default;
-  /// Replaces `out` by the tokens of `line`, which must be valid UTF-8 and outlive them. No token
-  /// is empty or contains white space.
+  /// Replaces `out` by the tokens of `line`, which must be valid UTF-8 and outlive them. Tokens are
+  /// never empty and contain no white space.
   virtual void tokenize(std::string_view line, Tokens& out) const = 0;
-  /// As the signature has it: "13a".
+  /// The name in signatures, such as "13a".
   virtual std::string signature() const = 0;
 };
 
@@ -36,13 +36,13 @@ struct TokenizerName {
 /// 13a, none, char, intl, zh, spm, and sacrebleu's names for three SentencePiece models.
 std::span<const TokenizerName> text_tokenizer_names();
 
-/// The tokenizer of that name, with sacrebleu's preprocessing (lower-casing if asked, trailing
-/// white space cut). `spm_model` is the SentencePiece model file that "spm", "flores101",
-/// "flores200" and "spBLEU-1K" need. The signature of spm is "spm-" and the first eight hexadecimal
-/// digits of the file's SHA-256, that of the others their name: that the file is their model is the
-/// caller's word. Throws std::invalid_argument for an unknown name (with the nearest), for one that
-/// needs a model without one and for a model with another tokenizer; InputError for a model that is
-/// missing or not one.
+/// Creates the tokenizer with that name and sacrebleu's preprocessing (optional lower-casing,
+/// trailing white space removed). "spm", "flores101", "flores200" and "spBLEU-1K" need the
+/// SentencePiece model file `spm_model`. The signature of spm is "spm-" and the first eight
+/// hexadecimal digits of the file's SHA-256; that of the others is their name, and the caller must
+/// pass the right model. Throws std::invalid_argument for an unknown name (with the nearest), for a
+/// missing `spm_model` and for one that the tokenizer does not use; InputError if the file is
+/// missing or not a model.
 std::shared_ptr<const TextTokenizer> make_text_tokenizer(
     std::string_view name, bool lowercase,
     const std::optional<std::string>& spm_model = std::nullopt);
@@ -52,12 +52,12 @@ struct TercomOptions {
   bool normalized = false;      // split punctuation, resolve entities (Western text)
   bool no_punct = false;        // drop punctuation
   bool asian_support = false;   // with normalized: split CJK; with no_punct: drop its punctuation
-  bool case_sensitive = false;  // do not lower-case
+  bool case_sensitive = false;  // keep upper case
 };
 std::shared_ptr<const TextTokenizer> make_tercom_tokenizer(const TercomOptions& options);
 
-/// chrF++'s words: split at white space, then one ASCII punctuation mark is split off a word longer
-/// than one character: the last, or else the first.
+/// chrF++'s words: splits at white space, then splits one ASCII punctuation mark off words longer
+/// than one character: the last, else the first.
 void chrf_words(std::string_view line, std::vector<std::string_view>& out);
 
 }  // namespace petlab::metrics

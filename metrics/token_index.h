@@ -8,14 +8,14 @@
 
 namespace petlab::metrics {
 
-/// Numbers the distinct tokens of a segment 0, 1, 2 … by their bytes. Reused from segment to
-/// segment without allocation; tokens longer than 16 bytes are viewed, not copied, and must live
+/// Numbers the distinct tokens of a segment 0, 1, 2 … by their bytes. Reused between segments
+/// without allocation. Tokens longer than 16 bytes are viewed, not copied, and must stay valid
 /// until the next clear().
 class TokenIndex {
  public:
   static constexpr std::uint32_t kNone = 0xFFFFFFFF;
 
-  /// Forgets all tokens and makes room for `tokens` calls of add().
+  /// Removes all tokens and reserves space for `tokens` calls of add().
   void clear(std::size_t tokens) {
     std::size_t capacity = slots_.size();
     if (capacity < 2 * tokens + 2) {
@@ -28,7 +28,7 @@ class TokenIndex {
       slots_.assign(capacity, Slot{});
       stamp_ = 1;
     }
-    // Short segments use a corner of a table that a long one made large.
+    // Short segments use only a part of a table that a long one enlarged.
     mask_ = 63;
     while (mask_ + 1 < 2 * tokens + 2) mask_ = 2 * mask_ + 1;
     size_ = 0;
@@ -36,7 +36,7 @@ class TokenIndex {
 
   std::uint32_t size() const { return size_; }
 
-  /// The number of `token`, a new one where it was not seen.
+  /// The number of `token`, which is added if new.
   std::uint32_t add(std::string_view token) {
     const Key key = key_of(token);
     for (std::size_t i = key.hash & mask_;; i = (i + 1) & mask_) {
@@ -61,7 +61,7 @@ class TokenIndex {
   }
 
  private:
-  // With the length, `low` and `high` are all of a token of up to 16 bytes.
+  // Together with the length, `low` and `high` hold a token of up to 16 bytes completely.
   struct Key {
     std::uint64_t low;
     std::uint64_t high;

@@ -59,7 +59,7 @@ class TokenErrorScorer : public SegmentScorer {
   }
 
  private:
-  // Row by row of the table of prefixes, so that memory grows with the reference alone.
+  // Processes the table of prefixes row by row, so that memory grows only with the reference.
   std::size_t edits() {
     index_.clear(hypothesis_.size() + reference_.size());
     words_.clear();

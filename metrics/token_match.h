@@ -8,11 +8,11 @@
 
 namespace petlab::metrics {
 
-// Metrics over the tokens that ASCII white space cuts a text into; case and punctuation count. They
-// are for tasks whose targets are short and few are right: spelling, pronunciation, forms.
+// Metrics over tokens separated by ASCII white space, sensitive to case and punctuation. Use them
+// for tasks with short targets and few correct answers: spelling, pronunciation, inflection.
 
-/// The fraction of texts whose tokens are those of a reference, 0 to 1. Statistics: right ones, and
-/// 1 to count.
+/// The fraction of texts whose tokens equal those of a reference, 0 to 1. Statistics: 1 if equal,
+/// and 1 for counting.
 class ExactMatch : public TextMetric {
  public:
   std::string name() const override { return "exact-match"; }
@@ -22,11 +22,11 @@ class ExactMatch : public TextMetric {
   Signature signature(const SignatureContext& context) const override;
 };
 
-/// Insertions, deletions and substitutions that make the text its reference (Levenshtein), summed,
-/// by the references' tokens, summed: the error rate of words or phonemes, which can exceed 1. Of
-/// several references the one with the fewest edits counts, the first of equals. References without
-/// any token have rate 0 where there are no edits, else 1, as TER has it. Statistics: edits, tokens
-/// of the reference.
+/// The word or phoneme error rate: insertions, deletions and substitutions that turn the text into
+/// its reference (Levenshtein), summed, divided by the references' tokens, summed; can exceed 1. Of
+/// several references, the one with the fewest edits counts, the first of equals. For references
+/// without tokens the rate is 0 without edits, else 1, as in TER. Statistics: edits, reference
+/// tokens.
 class TokenErrorRate : public TextMetric {
  public:
   std::string name() const override { return "token-error-rate"; }

@@ -22,7 +22,8 @@ constexpr ClassRange kClassRanges[] = {
 #include "metrics/unicode_ranges.inc"
 };
 
-// Pages of 256 code points, equal ones stored once: a look-up is two loads, the whole 50 KB.
+// A two-level table with pages of 256 code points; equal pages are stored once. A look-up takes two
+// loads, the table 50 KB.
 class ClassTable {
  public:
   ClassTable() {
@@ -129,7 +130,7 @@ void lower_case(std::string_view text, std::string& out) {
   if (text.size() > static_cast<std::size_t>(INT32_MAX / 3)) {
     throw std::length_error("a line of more than 700 MB cannot be lower-cased");
   }
-  // No lower-case form has more than one and a half times the bytes of its upper-case one.
+  // Lower-case forms have at most one and a half times the bytes of their upper-case forms.
   out.resize(text.size() + text.size() / 2 + 16);
   UErrorCode status = U_ZERO_ERROR;
   const std::int32_t length =

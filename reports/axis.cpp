@@ -16,7 +16,7 @@
 namespace petlab::reports {
 namespace {
 
-// A combination of the values of the fields under `each`.
+// Values of the fields in `each`.
 using Values = std::vector<results::Value>;
 
 bool needs_scores(const std::vector<std::string>& each) {
@@ -30,12 +30,13 @@ results::Value score_field(const Score& score, const std::string& field) {
   return score.series->name;
 }
 
-// What `each` finds in the scores of one trial, by task, then split, name and step.
+// The combinations that `each` produces from one trial's scores, by task, then split, name and
+// step.
 std::vector<Values> combinations_of_scores(const std::vector<std::string>& each, const Trial& trial,
                                            const std::vector<const Score*>& scores) {
   std::map<std::string_view, std::size_t> places;
   for (const std::string& task : trial.tasks) places.emplace(task, places.size());
-  // Each score with its task's place among the trial's tasks; other tasks come last.
+  // Each score with the index of its task in the trial; other tasks come last.
   std::vector<std::pair<std::size_t, const Score*>> sorted;
   for (const Score* score : scores) {
     const auto place = places.find(score->series->task);
@@ -73,7 +74,7 @@ std::vector<Values> combinations_of_trial(const std::vector<std::string>& each, 
       }
       for (const auto* tasks : {&trial.tasks, &trial.other_tasks}) {
         for (const std::string& task : *tasks) {
-          // Of a trial's tasks, only those that the line itself selects.
+          // Only those tasks of a trial that the line selects.
           if (!selects_task(where, task)) continue;
           longer.push_back(values);
           longer.back().emplace_back(task);
@@ -95,7 +96,7 @@ Selection scores_only(const Selection& selection) {
   return kept;
 }
 
-// A trial that has nothing but the values under `each`, to fill names with.
+// A trial with only the values of `each`, for filling in names.
 Trial named_by(const std::vector<std::string>& each, const Values& values) {
   Trial trial;
   for (std::size_t i = 0; i < each.size(); ++i) trial.fields[each[i]] = values[i];
@@ -116,50 +117,52 @@ void expand_each(const Line& line, const Dataset& data, const std::vector<std::s
     for (const Values& values : combinations) {
       const auto [place, is_new] = known.emplace(values, expanded.size());
       if (!is_new) continue;
-      AxisLine made;
+      AxisLine expanded_line;
       for (const results::Value& value : values) {
-        made.key += (made.key.empty() ? "" : ".") + to_text(value);
-        made.name += (made.name.empty() ? "" : " ") + to_text(value);
+        expanded_line.key += (expanded_line.key.empty() ? "" : ".") + to_text(value);
+        expanded_line.name += (expanded_line.name.empty() ? "" : " ") + to_text(value);
       }
       const Trial values_as_fields = named_by(line.each, values);
-      if (!line.name.empty()) made.name = filled(line.name, values_as_fields);
-      made.published = line.published ? filled(*line.published, values_as_fields) : made.key;
-      made.group = filled(line.group, values_as_fields);
-      made.line = &line;
-      made.scores = scores_only(line.where);
+      if (!line.name.empty()) expanded_line.name = filled(line.name, values_as_fields);
+      expanded_line.published =
+          line.published ? filled(*line.published, values_as_fields) : expanded_line.key;
+      expanded_line.group = filled(line.group, values_as_fields);
+      expanded_line.line = &line;
+      expanded_line.scores = scores_only(line.where);
       for (std::size_t i = 0; i < line.each.size(); ++i) {
         if (is_score_field(line.each[i]) || line.each[i] == "task") {
-          made.scores.conditions.push_back(
+          expanded_line.scores.conditions.push_back(
               {fields[i], Condition::Op::equal, {values[i]}, line.line});
         }
       }
-      expanded.push_back(std::move(made));
+      expanded.push_back(std::move(expanded_line));
     }
   }
-  // Which trials: also those that have no scores yet but whose own fields fit.
-  std::vector<std::string> own_fields;
-  std::vector<std::size_t> own_places;
+  // The trials of each line, including those that have no scores yet but match by their fields.
+  std::vector<std::string> trial_fields;
+  std::vector<std::size_t> trial_places;
   for (std::size_t i = 0; i < line.each.size(); ++i) {
     if (is_score_field(line.each[i])) continue;
-    own_fields.push_back(line.each[i]);
-    own_places.push_back(i);
+    trial_fields.push_back(line.each[i]);
+    trial_places.push_back(i);
   }
   std::map<Values, std::vector<std::size_t>> trials_of;
   for (const std::size_t index : matching) {
-    for (Values& own : combinations_of_trial(own_fields, data.trials[index], line.where)) {
-      trials_of[std::move(own)].push_back(index);
+    for (Values& trial_values :
+         combinations_of_trial(trial_fields, data.trials[index], line.where)) {
+      trials_of[std::move(trial_values)].push_back(index);
     }
   }
   std::map<Values, TrialList> shared;
-  for (auto& [values, those] : trials_of) {
-    shared[values] = std::make_shared<const std::vector<std::size_t>>(std::move(those));
+  for (auto& [values, indices] : trials_of) {
+    shared[values] = std::make_shared<const std::vector<std::size_t>>(std::move(indices));
   }
   const auto none = std::make_shared<const std::vector<std::size_t>>();
   for (const auto& [values, place] : known) {
-    Values own;
-    for (const std::size_t i : own_places) own.push_back(values[i]);
-    const auto its = shared.find(own);
-    expanded[place].trials = its == shared.end() ? none : its->second;
+    Values trial_values;
+    for (const std::size_t i : trial_places) trial_values.push_back(values[i]);
+    const auto found = shared.find(trial_values);
+    expanded[place].trials = found == shared.end() ? none : found->second;
   }
 }
 
@@ -185,15 +188,15 @@ std::vector<AxisLine> expand(std::span<const Line> lines, const Dataset& data,
       expand_each(line, data, matching, scores, expanded);
       continue;
     }
-    AxisLine made;
-    made.key = line.key;
-    made.group = line.group;
-    made.name = line.name;
-    made.published = line.published.value_or(line.key);
-    made.line = &line;
-    made.trials = std::make_shared<const std::vector<std::size_t>>(std::move(matching));
-    made.scores = scores_only(line.where);
-    expanded.push_back(std::move(made));
+    AxisLine expanded_line;
+    expanded_line.key = line.key;
+    expanded_line.group = line.group;
+    expanded_line.name = line.name;
+    expanded_line.published = line.published.value_or(line.key);
+    expanded_line.line = &line;
+    expanded_line.trials = std::make_shared<const std::vector<std::size_t>>(std::move(matching));
+    expanded_line.scores = scores_only(line.where);
+    expanded.push_back(std::move(expanded_line));
   }
   return expanded;
 }
@@ -201,7 +204,7 @@ std::vector<AxisLine> expand(std::span<const Line> lines, const Dataset& data,
 std::vector<AxisLine> separated(std::vector<AxisLine> rows, const std::vector<AxisLine>& columns,
                                 const Dataset& data) {
   std::vector<AxisLine> all;
-  // Neighbouring rows often are of the same trials.
+  // Neighbouring rows often have the same trials, so the last result is kept.
   TrialList compared;
   std::set<std::string> different;
   for (AxisLine& row : rows) {
@@ -220,7 +223,7 @@ std::vector<AxisLine> separated(std::vector<AxisLine> rows, const std::vector<Ax
       continue;
     }
     std::map<Values, std::size_t> known;
-    std::vector<std::pair<std::size_t, std::vector<std::size_t>>> parts;  // place and trials
+    std::vector<std::pair<std::size_t, std::vector<std::size_t>>> parts;  // index and trials
     for (const std::size_t index : *row.trials) {
       Values values;
       std::string description;
@@ -251,7 +254,7 @@ std::vector<std::string> differing_fields(const Dataset& data,
   std::map<std::vector<std::string>, std::size_t> first_of_tasks;
   for (const std::size_t index : trials)
     first_of_tasks.try_emplace(data.trials[index].tasks, index);
-  // The fields of those alone are compared that are not known to be equal.
+  // Compare fields only for trials that are not known to be equal.
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
   for (const std::size_t index : trials) {
     const std::size_t first = first_of_tasks.at(data.trials[index].tasks);
@@ -282,7 +285,7 @@ std::vector<std::size_t> common(const std::vector<std::size_t>& a,
   std::vector<std::size_t> both;
   const auto& few = a.size() < b.size() ? a : b;
   const auto& many = a.size() < b.size() ? b : a;
-  // A thousand rows of some trials each do not go through a column of all trials a thousand times.
+  // Binary search, so that thousands of short rows do not each scan a column of all trials.
   if (few.size() * 16 < many.size()) {
     std::copy_if(few.begin(), few.end(), std::back_inserter(both), [&](std::size_t index) {
       return std::binary_search(many.begin(), many.end(), index);

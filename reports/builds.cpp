@@ -20,15 +20,15 @@ std::string text_of(const Value& value) {
   return text == nullptr ? std::string() : *text;
 }
 
-// Workers of others may have put anything there.
-std::string said(const nlohmann::json& object, const char* key) {
+// Returns an empty string for anything but a string: third-party workers may report any JSON.
+std::string string_member(const nlohmann::json& object, const char* key) {
   if (!object.is_object()) return {};
   const auto found = object.find(key);
   return found == object.end() || !found->is_string() ? std::string() : found->get<std::string>();
 }
 
 std::string build_of(const std::string& name, const nlohmann::json& object) {
-  const std::string commit = said(object, "commit");
+  const std::string commit = string_member(object, "commit");
   if (commit.empty()) return {};
   const auto clean = object.find("clean");
   const bool known = clean != object.end() && clean->is_boolean();
@@ -38,21 +38,22 @@ std::string build_of(const std::string& name, const nlohmann::json& object) {
                                           : " (with changes)");
 }
 
-std::string build_line(const std::string& worker, const std::string& petlab_said,
-                       const std::string& worker_said) {
-  const nlohmann::json ours = base::shallow_json_or_none(petlab_said);
-  const nlohmann::json theirs = base::shallow_json_or_none(worker_said);
-  std::vector<std::string> parts = {build_of("petlab", ours),
-                                    build_of(worker.empty() ? "worker" : worker, theirs)};
-  if (const std::string version = said(theirs, "libtorch"); !version.empty()) {
+std::string build_line(const std::string& worker, const std::string& petlab_json,
+                       const std::string& worker_json) {
+  const nlohmann::json petlab_build = base::shallow_json_or_none(petlab_json);
+  const nlohmann::json worker_build = base::shallow_json_or_none(worker_json);
+  std::vector<std::string> parts = {build_of("petlab", petlab_build),
+                                    build_of(worker.empty() ? "worker" : worker, worker_build)};
+  if (const std::string version = string_member(worker_build, "libtorch"); !version.empty()) {
     parts.push_back("LibTorch " + version);
   }
   for (const char* key : {"processor", "gpu", "gpu_driver"}) {
-    std::string value = said(theirs, key);
-    if (value.empty()) value = said(ours, key);
-    // A trial on a core has no use for a GPU's driver.
+    std::string value = string_member(worker_build, key);
+    if (value.empty()) value = string_member(petlab_build, key);
+    // The GPU driver is irrelevant for a trial on a CPU.
     const bool driver = std::string_view(key) == "gpu_driver";
-    if (driver && (value.empty() || (said(theirs, "gpu").empty() && said(ours, "gpu").empty()))) {
+    if (driver && (value.empty() || (string_member(worker_build, "gpu").empty() &&
+                                     string_member(petlab_build, "gpu").empty()))) {
       continue;
     }
     parts.push_back(driver ? "driver " + value : value);

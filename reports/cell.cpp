@@ -17,8 +17,8 @@
 namespace petlab::reports {
 namespace {
 
-// The settings of a cell once everything is inherited: from the row, else the column, else the
-// table. What is shown (value, text, average_over) is one setting.
+// The settings of a cell after inheritance from the row, else the column, else the table. The
+// content (value, text, average_over) is inherited as one setting.
 struct Settings {
   const CellSpec* shown = nullptr;
   std::optional<double> scale;
@@ -27,23 +27,23 @@ struct Settings {
 };
 
 Settings inherited(const CellSpec& row, const CellSpec& column, const CellSpec& table) {
-  Settings made;
+  Settings result;
   for (const CellSpec* spec : {&row, &column, &table}) {
-    if (made.shown == nullptr && (spec->value || spec->text || !spec->average_over.empty())) {
-      made.shown = spec;
+    if (result.shown == nullptr && (spec->value || spec->text || !spec->average_over.empty())) {
+      result.shown = spec;
     }
-    if (!made.scale) made.scale = spec->scale;
-    if (!made.digits) made.digits = spec->digits;
-    if (!made.better) made.better = spec->better;
+    if (!result.scale) result.scale = spec->scale;
+    if (!result.digits) result.digits = spec->digits;
+    if (!result.better) result.better = spec->better;
   }
-  return made;
+  return result;
 }
 
 auto series_of(const Score& score) {
   return std::tie(score.series->split, score.series->task, score.series->name);
 }
 
-// Texts in the order in which they came, each once.
+// Distinct texts in order of first occurrence.
 class DifferentTexts {
  public:
   void add(std::string text) {
@@ -60,7 +60,7 @@ void add_once(std::vector<std::string>& all, std::string one) {
   if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(std::move(one));
 }
 
-// What a message lists: all, or the first and how many more there are.
+// Shortens a list for a message to the first entries and the number of others.
 std::vector<std::string> some_of(std::vector<std::string> all) {
   if (all.size() <= 4) return all;
   const std::size_t more = all.size() - 3;
@@ -69,7 +69,7 @@ std::vector<std::string> some_of(std::vector<std::string> all) {
   return all;
 }
 
-// The trials without those that another sweep or variant names again.
+// Drops repeated trials, which several sweeps or variants share.
 std::vector<std::size_t> each_once(const Dataset& data, const std::vector<std::size_t>& trials) {
   std::set<std::string> seen;
   std::vector<std::size_t> once;
@@ -100,7 +100,7 @@ CellMaker::CellMaker(const Definition& definition, const Dataset& data)
     std::vector<const Score*>& counting = counting_[trial];
     for (const Score* score : scores) {
       if (!score->counts) continue;
-      // Without steps of its own (the loss while it trains), the last one.
+      // For a series without distinct steps (the training loss), the last score counts.
       if (!counting.empty() && series_of(*counting.back()) == series_of(*score)) {
         counting.back() = score;
       } else {
@@ -129,12 +129,12 @@ CellMaker::Common& CellMaker::common_of(const AxisLine& row, const AxisLine& col
 const CellMaker::Common::Parts& CellMaker::parts_of(Common& common,
                                                     const std::vector<Selection>& parts) const {
   const auto [known, is_new] = common.parts.try_emplace(&parts);
-  Common::Parts& made = known->second;
-  if (!is_new) return made;
+  Common::Parts& result = known->second;
+  if (!is_new) return result;
   std::set<std::int64_t> seeds;
   std::set<std::size_t> any;
   for (const Selection& part : parts) {
-    Trials& of_part = made.trials.emplace_back();
+    Trials& of_part = result.trials.emplace_back();
     for (const std::size_t index : common.trials) {
       if (!matches(part, data_.trials[index])) continue;
       of_part.push_back(index);
@@ -142,29 +142,29 @@ const CellMaker::Common::Parts& CellMaker::parts_of(Common& common,
       seeds.insert(data_.trials[index].seed);
     }
   }
-  made.ids = trial_ids(data_, {any.begin(), any.end()});
-  made.planned_seeds = static_cast<std::int64_t>(seeds.size());
-  return made;
+  result.ids = trial_ids(data_, {any.begin(), any.end()});
+  result.planned_seeds = static_cast<std::int64_t>(seeds.size());
+  return result;
 }
 
-// Those of the trials in which a score may be found: of a thousand trials that report at steps of
-// their own, one or two are at a step.
+// The trials with scores at the selected step. If a thousand trials report at different steps, only
+// one or two have any at a given step.
 CellMaker::Trials CellMaker::with_scores(const Trials& trials, const Selections& selections) {
   const Condition* condition = step_condition(selections);
   if (condition == nullptr || condition->op != Condition::Op::equal) return trials;
   if (trials_at_.empty()) {
     for (std::size_t trial = 0; trial < scores_.size(); ++trial) {
       for (const Score* score : scores_[trial]) {
-        Trials& there = trials_at_[score->step];
-        if (there.empty() || there.back() != trial) there.push_back(trial);
+        Trials& at_step = trials_at_[score->step];
+        if (at_step.empty() || at_step.back() != trial) at_step.push_back(trial);
       }
     }
   }
   Trials found;
   for (const std::int64_t step : steps_of(*condition)) {
-    const auto there = trials_at_.find(step);
-    if (there == trials_at_.end()) continue;
-    found.insert(found.end(), there->second.begin(), there->second.end());
+    const auto at_step = trials_at_.find(step);
+    if (at_step == trials_at_.end()) continue;
+    found.insert(found.end(), at_step->second.begin(), at_step->second.end());
   }
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
@@ -180,35 +180,35 @@ Cell CellMaker::cell(const AxisLine& row, const AxisLine& column, const CellSpec
   const Trials& trials = common.trials;
   const Selections selections = {&definition_.where, &row.scores, &column.scores};
   const int line = settings.shown != nullptr ? settings.shown->line : column.line->line;
-  Cell made;
-  made.trials.ids = common.ids;
-  made.digits = settings.digits;
+  Cell result;
+  result.trials.ids = common.ids;
+  result.digits = settings.digits;
   if (settings.shown != nullptr && settings.shown->value) {
     const bool examples = *settings.shown->value == kExamples;
     const double scale = settings.scale.value_or(1);
-    made.measured = examples ? examples_of(trials, selections, scale, line)
-                             : value_of(trials, *settings.shown->value, scale);
-    if (examples && !made.digits && !settings.scale) made.digits = 0;
-    made.better = settings.better.value_or(Better::none);
+    result.measured = examples ? examples_of(trials, selections, scale, line)
+                               : value_of(trials, *settings.shown->value, scale);
+    if (examples && !result.digits && !settings.scale) result.digits = 0;
+    result.better = settings.better.value_or(Better::none);
   } else if (settings.shown != nullptr && settings.shown->text) {
-    made.measured = text_of(trials, *settings.shown->text);
+    result.measured = text_of(trials, *settings.shown->text);
   } else {
-    // Without a scale, metrics are shown as tables print them: percentages.
+    // Without a scale, metrics are printed as in tables: as percentages.
     as_printed_ = !settings.scale;
-    if (!made.digits) made.digits = as_printed_ ? 2 : 4;
+    if (!result.digits) result.digits = as_printed_ ? 2 : 4;
     series_.clear();
     if (settings.shown != nullptr) {
-      fill_average(made, common, selections, settings.shown->average_over, line);
+      fill_average(result, common, selections, settings.shown->average_over, line);
     } else {
-      fill_metric(made, trials, selections, line);
+      fill_metric(result, trials, selections, line);
     }
-    made.better = settings.better.value_or(better_value());
-    summarise(made.measured, settings.scale.value_or(1));
+    result.better = settings.better.value_or(better_value());
+    summarise(result.measured, settings.scale.value_or(1));
   }
-  if (made.measured.kind == Cell::Kind::missing && made.measured.reason.empty()) {
-    made.measured.reason = why_missing(common);
+  if (result.measured.kind == Cell::Kind::missing && result.measured.reason.empty()) {
+    result.measured.reason = why_missing(common);
   }
-  return made;
+  return result;
 }
 
 std::vector<const Score*> CellMaker::scores_of(std::size_t trial,
@@ -282,7 +282,7 @@ void CellMaker::fill_metric(Cell& cell, const Trials& trials, const Selections& 
   describe_trials(cell.trials, used);
 }
 
-// Of metrics whose direction is not known, or not the same, none is better.
+// Returns none for metrics of unknown or different directions.
 Better CellMaker::better_value() const {
   std::set<Better> all;
   for (const auto& [task, name, split] : series_) {
@@ -292,8 +292,8 @@ Better CellMaker::better_value() const {
   return all.size() == 1 ? *all.begin() : Better::none;
 }
 
-// The samples of a cell are its seeds: their mean and deviation say nothing where they are of
-// different things.
+// Reports cells that pool different kinds of values: the samples of a cell must be its seeds, or
+// their mean and deviation are meaningless.
 void CellMaker::refuse_pooling(int line) {
   std::set<std::string> tasks;
   std::set<std::string> names;
@@ -318,7 +318,7 @@ void CellMaker::refuse_pooling(int line) {
                       fmt::join(several, " and ")));
 }
 
-// One cell's message is enough: the others of the line say the same.
+// Adds one message per line of the definition; other cells of the line have the same problem.
 void CellMaker::problem(int line, const std::string& what) {
   const std::string place = fmt::format("{}:{}: ", definition_.file, line);
   if (std::none_of(problems_.begin(), problems_.end(),
@@ -330,7 +330,7 @@ void CellMaker::problem(int line, const std::string& what) {
 void CellMaker::fill_average(Cell& cell, Common& common, const Selections& selections,
                              const std::vector<Selection>& parts, int line) {
   const Common::Parts& trials = parts_of(common, parts);
-  std::map<std::int64_t, std::vector<Sample>> by_seed;  // a sample a part
+  std::map<std::int64_t, std::vector<Sample>> by_seed;  // one sample per part
   Trials used;
   for (std::size_t at = 0; at < parts.size(); ++at) {
     Selections with_part = selections;
@@ -380,7 +380,7 @@ void CellMaker::fill_average(Cell& cell, Common& common, const Selections& selec
 
 Measured CellMaker::examples_of(const Trials& trials, const Selections& selections, double scale,
                                 int line) {
-  Measured made;
+  Measured result;
   std::size_t finished = 0;
   std::set<std::string> found;
   for (const std::size_t index : trials) {
@@ -395,7 +395,7 @@ Measured CellMaker::examples_of(const Trials& trials, const Selections& selectio
         }
         if (!selected) continue;
         found.insert(split + " " + task);
-        made.samples.push_back({{trial.id}, trial.seed, static_cast<double>(number)});
+        result.samples.push_back({{trial.id}, trial.seed, static_cast<double>(number)});
       }
     }
   }
@@ -405,43 +405,43 @@ Measured CellMaker::examples_of(const Trials& trials, const Selections& selectio
                         "must select one of each: add task or split to a where",
                         found.size(), fmt::join(some_of({found.begin(), found.end()}), ", ")));
   }
-  made.planned = static_cast<std::int64_t>(trials.size());
-  summarise_values(made, scale);
-  if (made.samples.empty() && finished > 0) {
-    made.reason = fmt::format("of {} {} with a result none says on how many examples", finished,
-                              finished == 1 ? "trial" : "trials");
+  result.planned = static_cast<std::int64_t>(trials.size());
+  summarise_values(result, scale);
+  if (result.samples.empty() && finished > 0) {
+    result.reason = fmt::format("of {} {} with a result none says on how many examples", finished,
+                                finished == 1 ? "trial" : "trials");
   }
-  return made;
+  return result;
 }
 
 Measured CellMaker::value_of(const Trials& trials, const std::string& field, double scale) {
-  Measured made;
+  Measured result;
   DifferentTexts texts;
   for (const std::size_t index : trials) {
     const Trial& trial = data_.trials[index];
     const results::Value value = value_of_trial(trial, field);
     const std::optional<double> number = number_in(value);
     if (number) {
-      made.samples.push_back({{trial.id}, trial.seed, *number});
+      result.samples.push_back({{trial.id}, trial.seed, *number});
     } else if (std::holds_alternative<std::string>(value)) {
       texts.add(std::get<std::string>(value));
     }
   }
-  made.planned = static_cast<std::int64_t>(trials.size());
+  result.planned = static_cast<std::int64_t>(trials.size());
   if (!texts.texts().empty()) {
-    show(made, texts);
-    return made;
+    show(result, texts);
+    return result;
   }
-  summarise_values(made, scale);
-  return made;
+  summarise_values(result, scale);
+  return result;
 }
 
 Measured CellMaker::text_of(const Trials& trials, const std::string& text) const {
-  Measured made;
+  Measured result;
   DifferentTexts texts;
   for (const std::size_t index : trials) texts.add(filled(text, data_.trials[index]));
-  if (!texts.texts().empty()) show(made, texts);
-  return made;
+  if (!texts.texts().empty()) show(result, texts);
+  return result;
 }
 
 results::Value CellMaker::value_of_trial(const Trial& trial, const std::string& field) {

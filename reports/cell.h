@@ -21,33 +21,33 @@ class CellMaker {
  public:
   CellMaker(const Definition& definition, const Dataset& data);
 
-  /// The cell where `row` and `column` meet, without what the paper prints there and its standing.
-  /// What neither of them says of it is taken from `defaults`; where both say it, the row does, or
-  /// else the column.
+  /// The cell at `row` and `column`, without its published value and standing. Settings come from
+  /// the row, else the column (the reverse with `column_first`), else from `defaults`.
   Cell cell(const AxisLine& row, const AxisLine& column, const CellSpec& defaults,
             bool column_first = false);
-  /// A field of a trial, those of reports/derived.h included. A backbone of unknown size is noted.
+  /// A field of a trial, including those of reports/derived.h. Adds a note for a backbone of
+  /// unknown size.
   results::Value value_of_trial(const Trial& trial, const std::string& field);
 
-  /// Cells that select several values of one trial, or values of several tasks, metrics or splits,
-  /// as `FILE:LINE: …`, a line of the definition once.
+  /// Messages `FILE:LINE: …` for cells that select several values of one trial, or values of
+  /// several tasks, metrics or splits. At most one per line of the definition.
   const std::vector<std::string>& problems() const { return problems_; }
-  /// What a reader of the table must know (a backbone without a parameter count), each once.
+  /// Notes for the reader of the table (a backbone without a parameter count), without repeats.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   using Trials = std::vector<std::size_t>;
   using Selections = std::vector<const Selection*>;
-  // The trials of a row and of a column, each once, and what cells find out of all of them.
+  // Distinct trials in both a row and a column, with what the cells derived from them.
   struct Common {
     struct Parts {
       std::vector<Trials> trials;  // by part of an average
-      TrialIds ids;                // of all of them, each once
+      TrialIds ids;                // of all trials, without repeats
       std::int64_t planned_seeds = 0;
     };
     TrialList of_row;
     Trials trials;
-    std::string missing;  // why there is no value; empty: nobody has asked
+    std::string missing;  // why there is no value; empty: not yet computed
     TrialIds ids;         // of trials
     std::map<const std::vector<Selection>*, Parts> parts;
   };
@@ -73,14 +73,14 @@ class CellMaker {
 
   const Definition& definition_;
   const Dataset& data_;
-  std::vector<std::vector<const Score*>> scores_;    // by trial, by step: the last of each series
-  std::vector<std::vector<const Score*>> counting_;  // by trial: of each series the one that counts
-  bool as_printed_ = false;  // the running cell: values times MetricRow::printed_scale
-  std::set<std::tuple<std::string, std::string, std::string>> series_;  // its tasks, names, splits
-  std::unordered_map<std::int64_t, Trials> trials_at_;  // by step; made when a cell asks
-  // Neighbouring rows often are of the same trials. By the column's.
+  std::vector<std::vector<const Score*>> scores_;    // by trial, then step: last of each series
+  std::vector<std::vector<const Score*>> counting_;  // by trial: the counting one of each series
+  bool as_printed_ = false;  // the cell multiplies values by MetricRow::printed_scale
+  std::set<std::tuple<std::string, std::string, std::string>> series_;  // tasks, names, splits
+  std::unordered_map<std::int64_t, Trials> trials_at_;  // by step; built on first use
+  // The last result by a column's trials: neighbouring rows often have the same trials.
   std::map<TrialList, Common> last_common_;
-  std::pair<Trials, std::vector<std::string>> last_differing_;  // trials, and in what they differ
+  std::pair<Trials, std::vector<std::string>> last_differing_;  // trials and their differing fields
   std::vector<std::string> problems_;
   std::vector<std::string> notes_;
 };

@@ -49,7 +49,7 @@ std::string spread_text(const Cell& cell) {
   return {};
 }
 
-// How the test behind `*` was made, and on how many seeds.
+// Describes the test for `*` and its number of seeds.
 std::string comparison_text(const Table& table) {
   std::set<std::int64_t> counts;
   for (const std::vector<Cell>& row : table.cells) {
@@ -67,27 +67,26 @@ std::string comparison_text(const Table& table) {
       printable(table.against), fmt::join(counts, ", "), kSignificance);
 }
 
-// a, b, … z, aa, …
+// Letters for a number: a, b, … z, aa, …
 std::string letters(std::size_t number) {
-  std::string made;
+  std::string result;
   for (++number; number > 0; number = (number - 1) / 26) {
-    made.insert(made.begin(), static_cast<char>('a' + (number - 1) % 26));
+    result.insert(result.begin(), static_cast<char>('a' + (number - 1) % 26));
   }
-  return made;
+  return result;
 }
 
-// Unicode's modifier letters, which lack a small q.
+// Uses Unicode's modifier letters, which lack a small q.
 std::string raised(const std::string& letters) {
   static constexpr const char* kRaised[] = {"ᵃ", "ᵇ", "ᶜ", "ᵈ", "ᵉ", "ᶠ", "ᵍ", "ʰ", "ⁱ",
                                             "ʲ", "ᵏ", "ˡ", "ᵐ", "ⁿ", "ᵒ", "ᵖ", "q", "ʳ",
                                             "ˢ", "ᵗ", "ᵘ", "ᵛ", "ʷ", "ˣ", "ʸ", "ᶻ"};
-  std::string made;
-  for (const char letter : letters) made += kRaised[letter - 'a'];
-  return made;
+  std::string result;
+  for (const char letter : letters) result += kRaised[letter - 'a'];
+  return result;
 }
 
-// Whether a number is what a text such as "204k" or "0.5k" rounds; nothing where it is no such
-// text.
+// True if a text such as "204k" or "0.5k" is the rounded number; absent for other texts.
 std::optional<bool> rounds_to(double number, const std::string& text) {
   const std::size_t point = text.find('.');
   const std::size_t digits = text.find_first_not_of("0123456789");
@@ -134,7 +133,7 @@ CellText cell_text(const Cell& cell) {
 
 std::string published_text(const Cell& cell) {
   if (cell.published.number) {
-    // Beside a text there are no decimals that both would have.
+    // A measured text has no decimals to match.
     return cell.measured.kind == Cell::Kind::text
                ? exact_text(*cell.published.number)
                : number_text(*cell.published.number, cell.digits);
@@ -176,17 +175,17 @@ std::string Errata::letter(const Cell& cell) const {
 std::string Errata::mark(const Cell& cell) const { return raised(letter(cell)); }
 
 std::vector<std::string> Errata::lines() const {
-  std::vector<std::string> made;
+  std::vector<std::string> result;
   for (const auto& [letter, text] : all()) {
-    made.push_back(raised(letter) + " erratum of the published value: " + printable(text));
+    result.push_back(raised(letter) + " erratum of the published value: " + printable(text));
   }
-  return made;
+  return result;
 }
 
 std::vector<std::pair<std::string, std::string>> Errata::all() const {
-  std::vector<std::pair<std::string, std::string>> made;
-  for (std::size_t i = 0; i < texts_.size(); ++i) made.emplace_back(letters(i), texts_[i]);
-  return made;
+  std::vector<std::pair<std::string, std::string>> result;
+  for (std::size_t i = 0; i < texts_.size(); ++i) result.emplace_back(letters(i), texts_[i]);
+  return result;
 }
 
 std::string progress_text(const SweepProgress& progress) {

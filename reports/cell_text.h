@@ -8,36 +8,36 @@
 
 namespace petlab::reports {
 
-/// A cell for people, in two parts so that a column can be aligned where they meet.
+/// A cell as text, in two parts so that columns can be aligned at their boundary.
 struct CellText {
   std::string value;    // `75.31`, `—`, `undefined`
   std::string rest;     // ` ± 0.42 (2)`
-  std::string marks;    // of its flags
-  bool aligned = true;  // false: words that stand in the column as a whole
+  std::string marks;    // symbols for its flags
+  bool aligned = true;  // false: words that span the column
   std::string whole() const { return value + rest + marks; }
 };
 
-/// `75.31 ± 0.42 (2)`, or `75.31 [71.5, 79.1] (2)` as TableSpec::errors has it; `(1/2)` where seeds
-/// are missing; a bare value where nothing varies; then
-/// the marks † stale, ‡ mixed numerics, § mixed configurations.
+/// `75.31 ± 0.42 (2)`, or `75.31 [71.5, 79.1] (2)` depending on TableSpec::errors; `(1/2)` if seeds
+/// are missing; only the value if nothing varies. Marks follow: † stale, ‡ mixed numerics, § mixed
+/// configurations.
 CellText cell_text(const Cell& cell);
 
-/// The published value; `—` where the cell has none.
+/// The published value, or `—` if there is none.
 std::string published_text(const Cell& cell);
-/// Mean minus published value, `=` or `≠` for texts; empty where there is nothing to compare.
+/// Mean minus published value, `=` or `≠` for texts; empty if one is missing.
 std::string difference_text(const Cell& cell);
 
-/// What is known to be wrong with a table's published values: each text once, in the order of its
-/// cells, with a letter by which the cells refer to it.
+/// The known errors in a table's published values: distinct texts in the order of the cells, each
+/// with a letter for references.
 class Errata {
  public:
   explicit Errata(const Table& table);
 
-  /// `a`, `b`, … `z`, `aa` …; empty where the cell's published value has no erratum.
+  /// `a`, `b`, … `z`, `aa` …; empty if the cell's published value has no erratum.
   std::string letter(const Cell& cell) const;
-  /// The letter raised, for text: `ᵃ`.
+  /// The letter as superscript for text output: `ᵃ`.
   std::string mark(const Cell& cell) const;
-  /// `ᵃ erratum of the published value: TEXT`, a line each.
+  /// `ᵃ erratum of the published value: TEXT`, one line each.
   std::vector<std::string> lines() const;
   /// Pairs of letter and text.
   std::vector<std::pair<std::string, std::string>> all() const;
@@ -49,18 +49,18 @@ class Errata {
 /// `sweep NAME: 7 of 10 trials done (1 failed, 2 new)`.
 std::string progress_text(const SweepProgress& progress);
 
-/// What the table's signs mean: one line for each that occurs in it but Errata's, and where its
-/// published numbers are from.
+/// Explains the symbols used in the table, one line each, except Errata's, and names the source of
+/// its published numbers.
 std::vector<std::string> legend(const Table& table);
-/// What a figure's bars and points are, where its published points are from, and what it lacks.
+/// Explains the bars and points of a figure, the source of its published points, and missing data.
 std::vector<std::string> legend(const Figure& figure);
-/// The errata of a figure's published points, where they have no table to be marked in.
+/// The errata of a figure's published points, for figures without a table to mark them in.
 std::vector<std::string> errata_of(const Figure& figure);
 
-/// The points of a figure: a row a point, grouped by series.
+/// The points of a figure as a table: one row per point, grouped by series.
 Table table_of_points(const Figure& figure);
 
-/// Whether any cell of the row has a published value.
+/// True if a cell of the row has a published value.
 bool has_published(const std::vector<Cell>& row);
 
 }  // namespace petlab::reports

@@ -24,7 +24,7 @@ std::string field(const std::string& name, const std::string& option) {
   }
 }
 
-// Finds what a request names in the data.
+// Resolves the names in a request against the data.
 class CurveMaker {
  public:
   CurveMaker(const CurveRequest& request, const Dataset& data) : request_(request), data_(data) {
@@ -38,43 +38,43 @@ class CurveMaker {
       throw std::invalid_argument(
           "report curve needs --x FIELD and --y METRIC, as in --x module_bottleneck --y accuracy");
     }
-    Definition made;
-    made.file = "curve";
-    made.name = "curve";
+    Definition result;
+    result.file = "curve";
+    result.name = "curve";
     FigureSpec figure;
     const std::string x = field(request_.x, "--x");
     figure.x.cells.value = x;
     figure.x.log = request_.log_x;
     figure.y.log = request_.log_y;
-    made.where.conditions = request_.where;
+    result.where.conditions = request_.where;
     std::set<std::string> tasks;
     if (metrics_.contains(request_.y)) {
       figure.y.where.conditions.push_back(questions::one_of("name", {request_.y}));
-      const std::string split = split_of(x, made.where);
+      const std::string split = split_of(x, result.where);
       figure.y.where.conditions.push_back(questions::one_of("split", {split}));
-      tasks = tasks_with(split, made.where);
-      leave_out_tasks_without(tasks, made.where, figure.y.where);
+      tasks = tasks_with(split, result.where);
+      leave_out_tasks_without(tasks, result.where, figure.y.where);
       figure.y.name = fmt::format("{} ({})", request_.y, split);
     } else {
       figure.y.cells.value = field_of_y(x);
     }
-    made.about = fmt::format("{} by {}", request_.y, x);
-    figure.title = made.about;
+    result.about = fmt::format("{} by {}", request_.y, x);
+    figure.title = result.about;
     SeriesSpec series;
     for (const std::string& name : request_.series)
       series.line.each.push_back(field(name, "--series"));
-    if (series.line.each.empty()) series.line.each = usual_series(tasks, made.where);
+    if (series.line.each.empty()) series.line.each = usual_series(tasks, result.where);
     if (series.line.each.empty()) series.line.key = series.line.name = request_.y;
     series.line.line = 1;
     figure.series.push_back(std::move(series));
-    made.sections.emplace_back(std::move(figure));
-    return made;
+    result.sections.emplace_back(std::move(figure));
+    return result;
   }
 
  private:
   std::string field_of_y(const std::string& x) const {
     const std::vector<std::string_view> metrics(metrics_.begin(), metrics_.end());
-    // Learning curves are of metrics, and a misspelt metric is near to no field.
+    // Learning curves need metrics, and a misspelt metric resembles no field.
     if (x == kStep || !base::nearest_word(request_.y, metrics).empty()) {
       throw std::invalid_argument("--y: " + base::unknown_word("metric", request_.y, metrics));
     }
@@ -108,7 +108,7 @@ class CurveMaker {
     return tasks;
   }
 
-  // Where a task's trials are done and have no such value, none of them was to have it.
+  // Excludes tasks whose trials have finished without such a value: they will never have one.
   void leave_out_tasks_without(const std::set<std::string>& tasks, const Selection& where,
                                Selection& values) const {
     std::set<std::string> all;
@@ -142,7 +142,7 @@ class CurveMaker {
 
   const CurveRequest& request_;
   const Dataset& data_;
-  std::set<std::string> metrics_;  // that petlab or the database knows
+  std::set<std::string> metrics_;  // known to petlab or to the database
 };
 
 }  // namespace

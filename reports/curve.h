@@ -9,22 +9,22 @@
 
 namespace petlab::reports {
 
-/// A figure of any sweep without a definition.
+/// A request for a figure of any sweep without a definition.
 struct CurveRequest {
   std::string x;                    // a field (module_bottleneck, module.bottleneck) or step
   std::string y;                    // a metric, or a field
-  std::vector<std::string> series;  // fields; empty: variant, and task where there are several
-  std::string split;                // empty: test, or for step validation, where there is such
-  std::vector<Condition> where;     // of which trials, tasks and metrics
+  std::vector<std::string> series;  // fields; empty: variant, and task if there are several
+  std::string split;                // empty: test, or for step validation, if they exist
+  std::vector<Condition> where;     // selects trials, tasks and metrics
   bool log_x = false;
   bool log_y = false;
 };
 
-/// What load_dataset() has to read for it. The request must outlive it.
+/// The data that load_dataset() must read for the request, which must outlive the result.
 Wanted wanted_by(const CurveRequest& request);
 
-/// The definition of that figure, for these data. Throws std::invalid_argument for fields and
-/// metrics that are not known, naming the nearest known one.
+/// The definition of the figure for these data. Throws std::invalid_argument for unknown fields and
+/// metrics, naming the nearest known one.
 Definition curve_definition(const CurveRequest& request, const Dataset& data);
 
 }  // namespace petlab::reports

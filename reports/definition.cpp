@@ -20,7 +20,7 @@ bool is_file_name(const std::string& name) {
          !name.starts_with('.');
 }
 
-// Names that files are called after.
+// Reads a name that output files are named after.
 std::string file_name(DefinitionReader& reader, const base::YamlNode& node,
                       const std::string& what) {
   const std::string name = reader.text(node, what);
@@ -69,18 +69,18 @@ std::vector<Line> read_axis(DefinitionReader& reader, const base::YamlNode& node
         read.published = reader.text(value, what);
       }
     };
-    Line made = reader.line(item, axis, more);
-    made.group = read.group;
-    made.separate = read.separate;
-    made.published = read.published;
-    made.relative_to = read.relative_to;
-    all.push_back(std::move(made));
+    Line added = reader.line(item, axis, more);
+    added.group = read.group;
+    added.separate = read.separate;
+    added.published = read.published;
+    added.relative_to = read.relative_to;
+    all.push_back(std::move(added));
     return all.back();
   });
   return all;
 }
 
-// That `key` is one of `lines`. Lines that `each` makes have their keys from the data.
+// Checks that `key` is one of `lines`. Keys of lines with `each` come from the data.
 void check_key(DefinitionReader& reader, const std::vector<Line>& lines, const std::string& key,
                const std::string& what, const std::string& axis, int at) {
   if (key.empty()) return;
@@ -270,10 +270,10 @@ std::vector<SectionSpec> read_sections(DefinitionReader& reader, const base::Yam
   for (const base::YamlNode& item : node.items) {
     const int line = item.line;
     std::string key;
-    int made = 0;
+    int parts = 0;
     reader.map(item, "a section", {"table", "figure"},
                [&](const std::string& kind, const base::YamlNode& value) {
-                 ++made;
+                 ++parts;
                  if (kind == "table") {
                    all.emplace_back(read_table(reader, value));
                    key = std::get<TableSpec>(all.back()).key;
@@ -282,11 +282,11 @@ std::vector<SectionSpec> read_sections(DefinitionReader& reader, const base::Yam
                    key = std::get<FigureSpec>(all.back()).key;
                  }
                });
-    if (made > 1) reader.problem(line, "a section has a table and a figure, must have one");
+    if (parts > 1) reader.problem(line, "a section has a table and a figure, must have one");
     if (item.is_map() && item.items.empty()) {
       reader.problem(line, "a section has neither a table nor a figure, must have one");
     }
-    if (made == 0) continue;
+    if (parts == 0) continue;
     if (key.empty() && node.items.size() > 1) {
       reader.problem(line, "a section has no key, must have one where there are several");
     }
@@ -318,7 +318,7 @@ Definition read_definition(DefinitionReader& reader, const base::YamlNode& node,
                            const std::string& file) {
   Definition read;
   read.file = file;
-  std::vector<std::string> parts;  // table, figure, sections: those that there are
+  std::vector<std::string> parts;  // those present of table, figure, sections
   reader.map(node, "the report",
              {"report", "about", "sweep", "where", "backbone_parameters", "notes", "table",
               "figure", "sections"},

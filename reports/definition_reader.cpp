@@ -248,12 +248,12 @@ void DefinitionReader::lines(const base::YamlNode& node, const std::string& what
   }
   std::map<std::string, int> keys;
   for (const base::YamlNode& item : node.items) {
-    const Line& made = read(item);
-    if (made.key.empty()) continue;
-    const auto [place, is_new] = keys.emplace(made.key, made.line);
+    const Line& line = read(item);
+    if (line.key.empty()) continue;
+    const auto [place, is_new] = keys.emplace(line.key, line.line);
     if (!is_new) {
-      problem(made.line, fmt::format("{} {} is also the key of line {}, keys must be unique", axis,
-                                     made.key, place->second));
+      problem(line.line, fmt::format("{} {} is also the key of line {}, keys must be unique", axis,
+                                     line.key, place->second));
     }
   }
 }

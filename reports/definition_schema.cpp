@@ -22,7 +22,7 @@ Schema texts_schema() { return schema_any_of({schema_text(), schema_list(schema_
 
 Schema switch_schema() { return {{"enum", {true, false, "true", "false"}}}; }
 
-// A number, which may be in quotes.
+// A number, possibly in quotes.
 Schema numeric_schema(const char* type, const char* pattern) {
   return {{"type", {type, "string"}}, {"pattern", pattern}};
 }
@@ -51,7 +51,7 @@ Schema cell_properties() {
   return cells;
 }
 
-// A cell shows one of these.
+// Allows only one of these in a cell.
 Schema one_way() {
   return {{"not",
            {{"anyOf",
@@ -73,7 +73,7 @@ Schema line_schema(const Schema& more) {
   return line;
 }
 
-// Published numbers at places of x, or without.
+// Published numbers, with or without x.
 Schema points_schema(bool has_x) {
   const Schema text = schema_text();
   Schema points =
@@ -138,7 +138,7 @@ Schema figure_schema() {
   return figure;
 }
 
-// One section, or several with a key each.
+// A single section, or several with keys.
 Schema sections_schema() {
   Schema section =
       schema_object({{"table", schema_reference("table")}, {"figure", schema_reference("figure")}});

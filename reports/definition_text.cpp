@@ -9,7 +9,8 @@ namespace {
 
 using YAML::Emitter;
 
-// Entries of maps that are not at their defaults. Plain, a text may be read as a number.
+// These write map entries that differ from their defaults. Texts are quoted so that they are not
+// read as numbers.
 void text(Emitter& out, const char* key, const std::string& value) {
   if (!value.empty()) out << YAML::Key << key << YAML::Value << YAML::DoubleQuoted << value;
 }

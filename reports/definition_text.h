@@ -6,8 +6,8 @@
 
 namespace petlab::reports {
 
-/// The YAML of a definition that a command line made: one table or figure of measured values
-/// (results, compare, report curve). parse_definition() reads it as the same question.
+/// Converts the definition of a command line to YAML: one table or figure of measured values
+/// (results, compare, report curve). parse_definition() reads it back as the same question.
 std::string to_yaml(const Definition& definition);
 
 }  // namespace petlab::reports

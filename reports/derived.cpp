@@ -10,11 +10,11 @@
 namespace petlab::reports {
 namespace {
 
-// What storage formulas need of a trial's module; std::nullopt where it has none of them.
+// The properties of a trial's module for storage formulas; std::nullopt if none applies.
 std::optional<metrics::ModuleStorage> storage_of(const Trial& trial) {
   const auto* backbone = metrics::find_published_backbone(to_text(field_of(trial, "backbone")));
   if (backbone == nullptr) return std::nullopt;
-  metrics::ModuleStorage made;
+  metrics::ModuleStorage result;
   const char* size = nullptr;
   const std::string kind = to_text(field_of(trial, "module_kind"));
   using metrics::ModuleFamily;
@@ -23,37 +23,37 @@ std::optional<metrics::ModuleStorage> storage_of(const Trial& trial) {
                                       std::pair(ModuleFamily::prefix, "module_prefix_length"),
                                       std::pair(ModuleFamily::hypernetwork, "module_bottleneck")}) {
     if (kind != metrics::to_string(family)) continue;
-    made.family = family;
+    result.family = family;
     size = field;
   }
   if (size == nullptr) return std::nullopt;
-  const bool is_hypernetwork = made.family == ModuleFamily::hypernetwork;
+  const bool is_hypernetwork = result.family == ModuleFamily::hypernetwork;
   const auto mask = is_hypernetwork
-                        ? metrics::MaskKind::none  // has no such field
+                        ? metrics::MaskKind::none  // has no mask field
                         : metrics::mask_kind_from(to_text(field_of(trial, "module_mask")));
   const auto number = number_in(field_of(trial, size));
   if (!mask || !number) return std::nullopt;
-  made.d_model = backbone->d_model;
-  made.layers = backbone->layers();
-  made.size = static_cast<std::int64_t>(*number);
-  made.share = number_in(field_of(trial, "module_share")).value_or(0) != 0;
-  made.mask = *mask;
-  made.sparsity_ratio = number_in(field_of(trial, "module_sparsity_ratio")).value_or(1);
-  made.tasks = static_cast<std::int64_t>(trial.tasks.size());
+  result.d_model = backbone->d_model;
+  result.layers = backbone->layers();
+  result.size = static_cast<std::int64_t>(*number);
+  result.share = number_in(field_of(trial, "module_share")).value_or(0) != 0;
+  result.mask = *mask;
+  result.sparsity_ratio = number_in(field_of(trial, "module_sparsity_ratio")).value_or(1);
+  result.tasks = static_cast<std::int64_t>(trial.tasks.size());
   if (is_hypernetwork) {
     const auto size_of = [&](const char* field) {
       return static_cast<std::int64_t>(number_in(field_of(trial, field)).value_or(0));
     };
-    made.hypernetwork = {size_of("module_hyper_embedding"), size_of("module_hyper_hidden"),
-                         size_of("module_hyper_projected")};
+    result.hypernetwork = {size_of("module_hyper_embedding"), size_of("module_hyper_hidden"),
+                           size_of("module_hyper_projected")};
   }
-  return made;
+  return result;
 }
 
-// Of trials that have no module: all of the backbone, or nothing of it.
+// The percentage for trials without a module: all of the backbone, or none.
 std::optional<double> percent_without_module(const Trial& trial) {
   const std::string kind = to_text(field_of(trial, "module_kind"));
-  // The backbone once, for all tasks.
+  // The backbone is stored once for all tasks.
   if (kind == "full_finetuning") return 100 / static_cast<double>(trial.tasks.size());
   if (kind == "head_only") return 0;  // heads are not counted
   return std::nullopt;
@@ -80,7 +80,7 @@ std::optional<double> ft_params_percent(const Trial& trial) {
     return metrics::parameters_percent(metrics::trained_parameters(*module), backbone->parameters,
                                        module->tasks);
   } catch (const std::invalid_argument&) {
-    return std::nullopt;  // a shape without a formula
+    return std::nullopt;  // there is no formula for this shape
   }
 }
 

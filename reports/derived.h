@@ -9,28 +9,28 @@
 
 namespace petlab::reports {
 
-/// The parameters of a backbone; std::nullopt where nobody knows them.
+/// Looks up a backbone's number of parameters; std::nullopt if unknown.
 using BackboneParameters = std::function<std::optional<std::int64_t>(const std::string& backbone)>;
 
-/// `bls_percent`: a trial's storage in percent of its backbone's, per task. 100 / tasks where the
-/// whole backbone is trained, 0 where only the head is; std::nullopt where the storage or the
-/// backbone's size is not known.
+/// `bls_percent`: a trial's storage in percent of its backbone's, per task. 100 / tasks if the
+/// whole backbone is trained, 0 if only the head is. std::nullopt if the storage or the backbone's
+/// size is unknown.
 std::optional<double> bls_percent(const Trial& trial, const BackboneParameters& parameters);
 
-/// `ft_params_percent`: the numbers that training changes (modules and scores, the head left out)
-/// in percent of the backbone's, per task. Of the paper's backbones only, whose shapes are known
+/// `ft_params_percent`: the number of trained values (modules and scores, without the head) in
+/// percent of the backbone's, per task. Only for the paper's backbones, whose shapes are known
 /// without their files; std::nullopt for others.
 std::optional<double> ft_params_percent(const Trial& trial);
 
-/// `bls_formula`: the formula of the trial's storage (metrics/storage.h); std::nullopt where there
-/// is none.
+/// `bls_formula`: the formula of the trial's storage (metrics/storage.h); std::nullopt if there is
+/// none.
 std::optional<std::string> bls_formula(const Trial& trial);
 
-/// `examples`: on how many a trial was trained or scored. It belongs to a task and a split, which
-/// the cell selects, and is a value of a cell alone: no field of the trial.
+/// `examples`: the number of examples a trial was trained or scored on. It depends on the task and
+/// split that a cell selects, so it is a value of cells and not a field of trials.
 inline constexpr char kExamples[] = "examples";
 
-/// Whether a field is one of the first three.
+/// True for the first three of these fields.
 bool is_derived(const std::string& field);
 
 }  // namespace petlab::reports

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uintmax_t kLargestPicture = std::uintmax_t{256} << 20;
 
-// A figure takes some seconds; a page may have dozens.
+// Generous: a figure takes a few seconds, and a page may have dozens.
 constexpr auto kDrawnWithin = std::chrono::minutes(10);
 
 std::string last_line(const base::ChildAnswer& answer) {
@@ -47,7 +47,7 @@ std::vector<std::string> draw(const std::vector<Drawing>& drawings,
   base::write_file_atomically(script, builtin_file("draw.py"));
   base::ChildCommand command;
   command.program = python.string();
-  // -I: neither the user's environment nor the current folder decides what is imported.
+  // -I: imports must not depend on the user's environment or the current folder.
   command.arguments = {"-I", script.string()};
   command.time_limit = kDrawnWithin;
   for (std::size_t i = 0; i < drawings.size(); ++i) {

@@ -4,14 +4,14 @@
 
 namespace petlab::reports {
 
-/// What went wrong while a report was made: a folder that cannot be written, a database without
-/// what the report asks for. Subject, what was found, what was wanted.
+/// An error while creating a report, such as a folder that cannot be written or a database that
+/// lacks requested data. Messages state the subject, what was found and what was expected.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// A figure was not drawn: what draws it is not in place, or failed.
+/// A figure was not drawn, because the drawing tool is missing or failed.
 class NotDrawn : public Error {
  public:
   using Error::Error;

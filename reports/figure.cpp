@@ -22,7 +22,7 @@ bool is_storage(const std::string& field) {
   return is_derived(field) || field == "bls_bits" || field == "stored_bits";
 }
 
-// What an axis shows, where the definition names it not.
+// The default name of an axis, after its content.
 std::string usual_name(const FigureAxis& axis) {
   if (!axis.name.empty()) return axis.name;
   if (axis.cells.value) return *axis.cells.value == "bls_percent" ? "%BLS" : *axis.cells.value;
@@ -40,7 +40,7 @@ void note_once(std::vector<std::string>& notes, std::string note) {
   if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(std::move(note));
 }
 
-// Makes the points of one figure.
+// Computes the points of one figure.
 class FigureMaker {
  public:
   FigureMaker(const FigureSpec& spec, const Ingredients& from, CellMaker& maker)
@@ -61,29 +61,29 @@ class FigureMaker {
   }
 
   Figure make() {
-    made_.key = spec_.key;
-    made_.title = spec_.title;
-    made_.x = {usual_name(spec_.x), spec_.x.log};
-    made_.y = {usual_name(spec_.y), spec_.y.log};
-    made_.errors = spec_.errors;
-    made_.digits = spec_.y.cells.digits;
+    figure_.key = spec_.key;
+    figure_.title = spec_.title;
+    figure_.x = {usual_name(spec_.x), spec_.x.log};
+    figure_.y = {usual_name(spec_.y), spec_.y.log};
+    figure_.errors = spec_.errors;
+    figure_.digits = spec_.y.cells.digits;
     for (const SeriesSpec& series : spec_.series) {
-      const std::size_t before = made_.series.size();
+      const std::size_t before = figure_.series.size();
       for (const AxisLine& line : expanded(series.line)) {
-        made_.series.push_back({line.key, line.name, points_of(line), {}});
+        figure_.series.push_back({line.key, line.name, points_of(line), {}});
       }
-      // Without a trial, the published points are a curve all the same.
-      if (made_.series.size() == before && !series.published.empty()) {
-        made_.series.push_back({series.line.key, series.line.name, {}, {}});
+      // Published points are shown even if there are no trials.
+      if (figure_.series.size() == before && !series.published.empty()) {
+        figure_.series.push_back({series.line.key, series.line.name, {}, {}});
       }
       for (const PublishedPoints& points : series.published) {
-        if (made_.series.size() > before) add_published(points, made_.series[before]);
+        if (figure_.series.size() > before) add_published(points, figure_.series[before]);
       }
     }
     for (const SeriesSpec& line : spec_.horizontal) {
       for (const AxisLine& one : expanded(line.line)) add_horizontal(line, one);
     }
-    return std::move(made_);
+    return std::move(figure_);
   }
 
  private:
@@ -100,7 +100,7 @@ class FigureMaker {
     return *value * spec_.x.cells.scale.value_or(1);
   }
 
-  // The series' trials by x, or, where each has an x of its own, by configuration.
+  // The series' trials grouped by x, or by configuration if x is measured per trial.
   std::map<double, std::vector<std::size_t>> trials_by_x(const AxisLine& line) {
     std::map<double, std::vector<std::size_t>> by_x;
     const std::vector<std::size_t> all = common(*line.trials, *y_.trials);
@@ -114,8 +114,8 @@ class FigureMaker {
         }
       }
       if (without > 0) {
-        note_once(made_.notes, fmt::format("{} of {} trials of {} have no {}", without, all.size(),
-                                           line.name, field_));
+        note_once(figure_.notes, fmt::format("{} of {} trials of {} have no {}", without,
+                                             all.size(), line.name, field_));
       }
       return by_x;
     }
@@ -137,26 +137,26 @@ class FigureMaker {
           ++n;
         }
       }
-      if (n == 0) continue;  // nothing was measured yet
-      std::vector<std::size_t>& there = by_x[sum / static_cast<double>(n)];
-      there.insert(there.end(), trials.begin(), trials.end());
-      std::sort(there.begin(), there.end());
+      if (n == 0) continue;  // no measurements yet
+      std::vector<std::size_t>& at_x = by_x[sum / static_cast<double>(n)];
+      at_x.insert(at_x.end(), trials.begin(), trials.end());
+      std::sort(at_x.begin(), at_x.end());
     }
     return by_x;
   }
 
   bool has_place(double x, double y) {
     if ((spec_.x.log && x <= 0) || (spec_.y.log && y <= 0)) {
-      note_once(made_.notes, "points at 0 or less have no place on an axis with logarithms");
+      note_once(figure_.notes, "points at 0 or less have no place on an axis with logarithms");
       return false;
     }
     return true;
   }
 
   void add_point(std::vector<FigurePoint>& points, double x, Cell cell) {
-    if (cell.digits) made_.digits = cell.digits;
+    if (cell.digits) figure_.digits = cell.digits;
     if (cell.measured.kind == Measured::Kind::undefined) {
-      note_once(made_.notes, "points of which a value is undefined are not drawn");
+      note_once(figure_.notes, "points of which a value is undefined are not drawn");
     }
     if (!cell.measured.is_number() || !has_place(x, *cell.measured.mean)) return;
     points.push_back({x, std::move(cell)});
@@ -204,7 +204,7 @@ class FigureMaker {
 
   void cite(const PublishedPoints& points) {
     const PublishedTable* table = from_.published.table(points.table);
-    note_once(made_.published_titles,
+    note_once(figure_.published_titles,
               from_.published.source() + ", " + points.table + ": " + table->title);
   }
 
@@ -232,15 +232,15 @@ class FigureMaker {
   }
 
   void add_horizontal(const SeriesSpec& line, const AxisLine& one) {
-    HorizontalLine made{one.key, one.name, maker_.cell(one, y_, {})};
+    HorizontalLine horizontal{one.key, one.name, maker_.cell(one, y_, {})};
     for (const PublishedPoints& points : line.published) {
       const PublishedValue* value = from_.published.find(points.table, points.row, points.y);
       const double* number = value == nullptr ? nullptr : std::get_if<double>(&value->value);
       if (number == nullptr) continue;
-      made.cell.published = {*number, std::nullopt, value->erratum};
+      horizontal.cell.published = {*number, std::nullopt, value->erratum};
       cite(points);
     }
-    made_.horizontal.push_back(std::move(made));
+    figure_.horizontal.push_back(std::move(horizontal));
   }
 
   const FigureSpec& spec_;
@@ -249,8 +249,8 @@ class FigureMaker {
   const std::string field_;
   Line y_line_;
   AxisLine y_;
-  std::vector<std::set<std::int64_t>> steps_by_trial_;  // made when x is the step
-  Figure made_;
+  std::vector<std::set<std::int64_t>> steps_by_trial_;  // only filled if x is the step
+  Figure figure_;
 };
 
 }  // namespace
@@ -273,17 +273,17 @@ std::size_t measured_points(const Figure& figure) {
 }
 
 Figure thinned(const Figure& figure, std::size_t most) {
-  Figure made = figure;
-  if (measured_points(figure) <= most) return made;
+  Figure result = figure;
+  if (measured_points(figure) <= most) return result;
   const std::size_t of_each = std::max<std::size_t>(4, most / figure.series.size());
-  for (FigureSeries& series : made.series) {
+  for (FigureSeries& series : result.series) {
     std::vector<double> y;
     for (const FigurePoint& point : series.points) y.push_back(*point.cell.measured.mean);
     std::vector<FigurePoint> kept;
     for (const std::size_t at : thinned(y, of_each)) kept.push_back(std::move(series.points[at]));
     series.points = std::move(kept);
   }
-  return made;
+  return result;
 }
 
 Figure make_figure(const FigureSpec& spec, const Ingredients& from, CellMaker& maker) {

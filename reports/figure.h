@@ -10,18 +10,18 @@
 
 namespace petlab::reports {
 
-/// A measured point: trials with one x, their seeds in the cell.
+/// A measured point: the trials with one x; its cell has their seeds.
 struct FigurePoint {
   double x = 0;
   Cell cell;  // of Kind::number
 };
 
-/// A point that the paper prints.
+/// A point printed in the paper.
 struct PublishedPoint {
   double x = 0;
   double y = 0;
-  std::string row;      // of the published table
-  std::string erratum;  // what is known to be wrong with it; empty: nothing
+  std::string row;      // row of the published table
+  std::string erratum;  // known error in it; empty: none
 };
 
 /// A curve: points by ascending x.
@@ -36,10 +36,10 @@ struct FigureSeries {
 struct HorizontalLine {
   std::string key;
   std::string name;
-  Cell cell;  // of any kind; with a published value where there is one
+  Cell cell;  // of any kind; includes the published value if there is one
 };
 
-/// What stands at an axis.
+/// The title and properties of one axis.
 struct AxisTitle {
   std::string name;
   bool log = false;
@@ -56,26 +56,26 @@ struct Figure {
   Spread errors = Spread::deviation;
   std::optional<int> digits;  // decimals of y
   std::vector<std::string> published_titles;
-  std::vector<std::string> notes;  // what cannot be drawn: no x, x that a log axis has no place for
+  std::vector<std::string> notes;  // undrawn data: without x, or with x outside a log axis
 };
 
-/// The ends of a point's error bar; std::nullopt where there is none (one seed, Spread::none).
+/// The ends of a point's error bar; std::nullopt if it has none (one seed, Spread::none).
 struct ErrorBar {
   double low = 0;
   double high = 0;
 };
 std::optional<ErrorBar> error_bar(const Measured& measured, Spread spread);
 
-/// How many points the curves of a figure have, published ones aside.
+/// Number of points in the figure's curves, without published ones.
 std::size_t measured_points(const Figure& figure);
-/// The figure with at most `most` measured points, or four a curve where that is more: thinned so
-/// that the curves look as they did. Nothing is noted.
+/// Thins the figure to `most` measured points, but at least four per curve, keeping the look of the
+/// curves. Adds no note.
 Figure thinned(const Figure& figure, std::size_t most);
 
-/// Computes a figure whose names were checked. A series' trials with equal x are one point where x
-/// belongs to their configuration or is their storage; where it was measured (train_seconds), those
-/// of one configuration are, at the mean of their x. With x `step`, each step at which the metric
-/// was reported is a point. What is wrong with its points is in CellMaker::problems.
+/// Computes a figure with validated names. Trials of a series with equal x form a point if x
+/// belongs to their configuration or is their storage. For a measured x (train_seconds), trials of
+/// one configuration form a point at the mean of their x. For x `step`, each step with a value of
+/// the metric is a point. Problems go to CellMaker::problems.
 Figure make_figure(const FigureSpec& spec, const Ingredients& from, CellMaker& maker);
 
 }  // namespace petlab::reports

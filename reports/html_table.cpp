@@ -14,7 +14,7 @@ void add_detail(std::string& details, const std::string& what, const std::string
   details += fmt::format("<dt>{}</dt><dd>{}</dd>", escaped_html(what), escaped_html(value));
 }
 
-// What hovering shows: everything that the cell knows.
+// The tooltip: all data of the cell.
 std::string details_of(const Cell& cell, double confidence) {
   std::string list;
   const Measured& measured = cell.measured;
@@ -75,27 +75,27 @@ std::string details_of(const Cell& cell, double confidence) {
   return fmt::format("<template><dl>{}</dl></template>", list);
 }
 
-// With places where the name of a variant may be broken.
+// Adds break opportunities to the name of a variant.
 std::string breakable(const std::string& html) {
-  std::string made;
+  std::string result;
   for (const char c : html) {
-    made += c;
-    if (c == '_') made += "<wbr>";
+    result += c;
+    if (c == '_') result += "<wbr>";
   }
-  return made;
+  return result;
 }
 
-// Without a space, which would part it, and without what stands between keys.
+// Escapes spaces, which end an id in a list, and the separator between keys.
 std::string id_part(std::string_view key) {
-  std::string made;
+  std::string result;
   for (const char c : key) {
     if (c == '%' || c == '/' || static_cast<unsigned char>(c) <= ' ') {
-      made += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+      result += fmt::format("%{:02X}", static_cast<unsigned char>(c));
     } else {
-      made += c;
+      result += c;
     }
   }
-  return made;
+  return result;
 }
 
 std::string cell_html(const Cell& cell, const std::string& erratum, const std::string& id,
@@ -132,41 +132,41 @@ std::string cell_html(const Cell& cell, const std::string& erratum, const std::s
 }  // namespace
 
 std::string escaped_html(std::string_view text) {
-  std::string made;
+  std::string result;
   for (const char c : printable(text)) {
     switch (c) {
       case '&':
-        made += "&amp;";
+        result += "&amp;";
         break;
       case '<':
-        made += "&lt;";
+        result += "&lt;";
         break;
       case '>':
-        made += "&gt;";
+        result += "&gt;";
         break;
       case '"':
-        made += "&quot;";
+        result += "&quot;";
         break;
       case '\'':
-        made += "&#39;";
+        result += "&#39;";
         break;
       default:
-        made += c;
+        result += c;
     }
   }
-  return made;
+  return result;
 }
 
 std::string json_in_html(std::string json) {
-  std::string made;
+  std::string result;
   for (const char c : json) {
     if (c == '<') {
-      made += "\\u003c";
+      result += "\\u003c";
     } else {
-      made += c;
+      result += c;
     }
   }
-  return made;
+  return result;
 }
 
 std::string list_items(const std::vector<std::string>& lines) {
@@ -238,7 +238,7 @@ std::string html_table(const Table& table, const std::string& section, const std
     if (groups) {
       html += fmt::format("<th class=\"label group\" data-text=\"{0}\">{0}</th>\n", group);
     }
-    // Where there is no room for a column of groups, each is above its row's name.
+    // On narrow screens there is no column of groups; the group is shown above the row's name.
     const std::string name = escaped_html(of_row.name);
     html += fmt::format(
         "<th scope=\"row\" class=\"label sticky\" data-text=\"{}\">{}<span>{}</span></th>\n", name,

@@ -13,8 +13,8 @@
 namespace petlab::reports {
 namespace {
 
-// In the order of Unicode within each group. Letters stand in math mode only where OT1, the
-// encoding of LaTeX's standard fonts, has none outside.
+// Ordered by code point within each group. Letters use math mode only if OT1, the encoding of
+// LaTeX's standard fonts, has no text glyph.
 const std::map<std::u32string_view, std::string_view>& signs() {
   static const std::map<std::u32string_view, std::string_view> table = {
       {U"\\", "\\textbackslash{}"},
@@ -33,7 +33,7 @@ const std::map<std::u32string_view, std::string_view>& signs() {
       {U"\"", "''"},
       {U"`", "{}`{}"},
 
-      // An optional length or position of the \\ or \item before it.
+      // Otherwise read as an optional argument of a preceding \\ or \item.
       {U"[", "{[}"},
       {U"]", "{]}"},
       {U"\u00A0", "~"},
@@ -205,7 +205,7 @@ const std::map<std::u32string_view, std::string_view>& signs() {
   return table;
 }
 
-// The accents that OT1 has, by their combining marks.
+// OT1's accents, by combining mark.
 std::optional<std::string_view> accent_of(char32_t mark) {
   switch (mark) {
     case 0x300:
@@ -243,7 +243,7 @@ std::optional<std::string_view> accent_of(char32_t mark) {
 
 bool is_latin(char32_t c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
 
-// Letters and their accents apart, so that one table of accents serves all letters.
+// Splits letters from their accents, so that one table of accents serves all letters.
 std::u32string decomposed(const icu::UnicodeString& text) {
   UErrorCode status = U_ZERO_ERROR;
   const icu::Normalizer2* const nfd = icu::Normalizer2::getNFDInstance(status);
@@ -274,30 +274,30 @@ std::u32string decomposed(const icu::UnicodeString& text) {
 std::string escaped_latex(std::string_view text) {
   const std::string safe = base::printable(text);
   const std::u32string points = decomposed(icu::UnicodeString::fromUTF8(safe));
-  std::string made;
+  std::string result;
   for (std::size_t at = 0; at < points.size();) {
     std::size_t end = at + 1;
-    // Every combining mark that follows a letter, so that one without a command is not lost.
+    // Include all combining marks after a letter, so that marks without a command are not lost.
     while (end < points.size() && points[end] >= 0x300 && points[end] <= 0x36F) ++end;
     const std::u32string character = points.substr(at, end - at);
     const char32_t letter = points[at];
     at = end;
     if (character.size() == 1) {
       const auto sign = signs().find(character);
-      if (letter == '*' && made.find_first_not_of(' ') == std::string::npos) {
-        made += "{*}";  // else the star of the \\ before it
+      if (letter == '*' && result.find_first_not_of(' ') == std::string::npos) {
+        result += "{*}";  // otherwise the star form of a preceding line break
       } else if (letter == '-' && at < points.size() && points[at] == '-') {
-        made += "-{}";  // else a dash
+        result += "-{}";  // otherwise part of a dash
       } else if (sign != signs().end()) {
-        made += sign->second;
+        result += sign->second;
       } else if (letter >= 0x20 && letter < 0x7F) {
-        made += static_cast<char>(letter);
+        result += static_cast<char>(letter);
       } else {
         refuse_character(character, safe);
       }
       continue;
     }
-    // The last mark is the outermost. Only one above and one below fit OT1's letters.
+    // The last mark is the outermost. OT1 letters take at most one mark above and one below.
     if (!is_latin(letter) || character.size() > 3) refuse_character(character, safe);
     const bool dotless = (letter == 'i' || letter == 'j') && character[1] < 0x316;
     std::string inner = dotless ? std::string("\\") + static_cast<char>(letter)
@@ -307,9 +307,9 @@ std::string escaped_latex(std::string_view text) {
       if (!accent) refuse_character(character, safe);
       inner = std::string(*accent) + "{" + inner + "}";
     }
-    made += inner;
+    result += inner;
   }
-  return made;
+  return result;
 }
 
 }  // namespace petlab::reports

@@ -5,10 +5,10 @@
 
 namespace petlab::reports {
 
-/// A text for pdfLaTeX, whatever it contains: commands, ligatures and `[` after `\\` are escaped;
-/// accented letters, Greek, arrows and common signs are written in 7-bit commands that need no
-/// package. Throws std::runtime_error naming the character and the text where pdfLaTeX's standard
-/// fonts have no glyph (Chinese, emoji). U+FFFD, which stands for bytes that were no text, is `?`.
+/// Escapes any text for pdfLaTeX, including commands, ligatures and `[` after `\\`. Accented
+/// letters, Greek, arrows and common signs become 7-bit commands that need no package. Throws
+/// std::runtime_error naming the character and the text if pdfLaTeX's standard fonts lack the glyph
+/// (Chinese, emoji). U+FFFD, the replacement for invalid bytes, becomes `?`.
 std::string escaped_latex(std::string_view text);
 
 }  // namespace petlab::reports

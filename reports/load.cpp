@@ -34,7 +34,7 @@ std::string text_in(const results::Value& value) {
   return text == nullptr ? std::string() : *text;
 }
 
-// The attempt whose scores the views show.
+// The attempt whose scores the database's views show.
 const AttemptFacts* counting(const results::TrialFacts& facts) {
   for (const AttemptFacts& attempt : facts.attempts) {
     if (attempt.attempt.number == facts.result_attempt) return &attempt;
@@ -42,7 +42,7 @@ const AttemptFacts* counting(const results::TrialFacts& facts) {
   return nullptr;
 }
 
-// What the latest attempts ran with: per worker its numerics version, per task its data.
+// The latest numerics version of each worker and the latest data digest of each task.
 class Latest {
  public:
   void add(const AttemptFacts& attempt) {
@@ -76,7 +76,7 @@ class Latest {
            found->second.value != value;
   }
 
-  // Most attempts of a sweep say the same.
+  // Cached, because most attempts of a sweep have the same numerics.
   const std::string& version_in(const std::string& numerics) {
     const auto [known, is_new] = known_versions_.try_emplace(numerics);
     if (is_new) known->second = results::numerics_version(numerics);
@@ -88,7 +88,7 @@ class Latest {
   std::unordered_map<std::string, std::string> known_versions_;
 };
 
-// Reads trials, each once for each of its variants, and then what is wanted of them.
+// Reads trials, once for each of their variants, and then their requested data.
 class Loader {
  public:
   Loader(const results::Reader& reader, const Wanted& wanted, Dataset& data)
@@ -108,7 +108,7 @@ class Loader {
     });
   }
 
-  // Once every sweep is read: a state depends on the latest attempt of all of them.
+  // Call after reading all sweeps: a state depends on the latest attempt in any of them.
   void find_states(const results::IsAlive& alive) {
     for (std::size_t i = 0; i < data_.trials.size(); ++i) {
       Trial& trial = data_.trials[i];
@@ -124,16 +124,16 @@ class Loader {
     }
   }
 
-  // Before the values: which of these are wanted may depend on them.
+  // Call before read_values(), whose conditions may depend on tags.
   void read_tags() {
     const auto tags = results::tags_by_trial(reader_);
     for (Trial& trial : data_.trials) {
-      if (const auto its = tags.find(trial.id); its != tags.end()) trial.tags = its->second;
+      if (const auto found = tags.find(trial.id); found != tags.end()) trial.tags = found->second;
     }
   }
 
-  // The fields and scores of the trials, which are of these sweeps; drops those that `where` does
-  // not select.
+  // Reads fields and scores of the trials of these sweeps, and drops trials that `where` does not
+  // select.
   void read_values(const std::vector<std::string>& sweeps) {
     results::ScoreQuestion question;
     question.steps = wanted_.every_step ? results::ScoreQuestion::Steps::every
@@ -159,11 +159,11 @@ class Loader {
 
  private:
   using Member = std::tuple<std::string, std::string, std::string>;  // sweep, variant, trial
-  static constexpr std::size_t kSweep = 0;                           // of words()
+  static constexpr std::size_t kSweep = 0;                           // index in words()
   static constexpr std::size_t kVariant = 1;
   static constexpr std::size_t kSeed = 2;
 
-  // What every report uses, then what these name. A configuration is read whole.
+  // The words that every report uses, then the requested fields. Configurations are read whole.
   std::vector<results::Word> words() const {
     std::vector<results::Word> words;
     const std::vector<results::Word>& whole = results::configuration_words();
@@ -197,7 +197,7 @@ class Loader {
     trial.common = configurations_.at(found.configuration);
   }
 
-  // The keys of the free group are fields of their own.
+  // Each key of the free-form group is a separate field.
   std::shared_ptr<const Fields> configuration(std::span<const results::Value> values) {
     Fields fields;
     const std::vector<results::Word>& words = results::configuration_words();
@@ -228,7 +228,7 @@ class Loader {
   }
 
   void drop_others(const std::vector<bool>& selected) {
-    std::vector<std::size_t> places(selected.size());  // those that they have from now on
+    std::vector<std::size_t> places(selected.size());  // new indices of the selected trials
     std::size_t kept = 0;
     for (std::size_t i = 0; i < selected.size(); ++i) {
       if (!selected[i]) continue;
@@ -243,14 +243,14 @@ class Loader {
   const results::Reader& reader_;
   const Wanted& wanted_;
   Dataset& data_;
-  std::map<Member, std::size_t> places_;                                    // of trials
+  std::map<Member, std::size_t> places_;                                    // index into trials
   std::vector<results::TrialFacts> facts_;                                  // by trial
   std::vector<std::shared_ptr<const Fields>> configurations_;               // by number
   std::unordered_map<std::int64_t, std::shared_ptr<const Series>> series_;  // by key
   Latest latest_;
 };
 
-// What the trials of the sweeps were trained and scored on.
+// Loads the numbers of examples that the trials were trained and scored on.
 void load_examples(const results::Reader& reader, const std::vector<std::string>& sweeps,
                    Dataset& data) {
   for (const std::string& sweep : sweeps) {
@@ -271,7 +271,7 @@ void load_known_words(const results::Reader& reader, Dataset& data) {
   splits.insert({"train", "validation", "test", kProgressSplit});
   data.known_words["state"] = {"new",    "running", "interrupted", "done",
                                "cached", "stale",   "failed",      "cancelled"};
-  // The table and not a view of it: a row for each, where a view has one for each value.
+  // Query the table rather than a view: it has one row per series, a view one per value.
   const results::QueryResult series =
       results::query(reader, "SELECT split, task, name FROM series");
   for (const std::vector<results::Value>& row : series.rows) {

@@ -19,14 +19,14 @@ bool wants_losses(const Definition& definition) {
 void add_losses(const std::filesystem::path& database, const std::vector<std::string>& sweeps,
                 Dataset& data) {
   const results::LossReader reader(database);
-  std::unordered_map<std::string, std::vector<std::size_t>> places;  // by trial
+  std::unordered_map<std::string, std::vector<std::size_t>> places;  // by trial id
   for (std::size_t i = 0; i < data.trials.size(); ++i) places[data.trials[i].id].push_back(i);
   std::map<std::string, std::shared_ptr<const Series>> known;  // by tasks
-  std::unordered_set<std::string> seen;                        // a trial may be of several sweeps
+  std::unordered_set<std::string> seen;  // a trial may belong to several sweeps
   const auto add = [&](const results::TrialLosses& losses) {
     if (!seen.insert(losses.trial_id).second) return;
     const auto of_trial = places.find(losses.trial_id);
-    if (of_trial == places.end()) return;  // joined the sweep since
+    if (of_trial == places.end()) return;  // it has joined the sweep since
     for (const std::size_t place : of_trial->second) {
       const std::string tasks = fmt::format("{}", fmt::join(data.trials[place].tasks, ","));
       std::shared_ptr<const Series>& series = known[tasks];

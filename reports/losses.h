@@ -9,16 +9,15 @@
 
 namespace petlab::reports {
 
-/// The split under which reports select the losses that workers tell while they train.
+/// The split by which reports select the losses that workers report during training.
 inline constexpr char kProgressSplit[] = "progress";
 inline constexpr char kProgressLoss[] = "loss";
 
-/// Whether the definition selects that split, so that add_losses() is needed.
+/// True if the definition selects that split and so needs add_losses().
 bool wants_losses(const Definition& definition);
 
-/// Adds the loss curves of the trials, also of those that run, as scores `loss` of the split
-/// `progress` and of all of a trial's tasks. Throws results::Error for a database that cannot be
-/// read.
+/// Adds the loss curves of all trials, including running ones, as scores `loss` of the split
+/// `progress`, for all tasks of a trial together. Throws results::Error for an unreadable database.
 void add_losses(const std::filesystem::path& database, const std::vector<std::string>& sweeps,
                 Dataset& data);
 

@@ -15,7 +15,7 @@
 namespace petlab::reports {
 namespace {
 
-// Calls selection, cells and line for what a section is made of.
+// Calls selection, cells and line for the parts of a section.
 template <typename OfSelection, typename OfCells, typename OfLine>
 void each_part(const SectionSpec& section, OfSelection selection, OfCells cells, OfLine of_line) {
   const auto line = [&](const Line& one) {
@@ -37,7 +37,7 @@ void each_part(const SectionSpec& section, OfSelection selection, OfCells cells,
   for (const SeriesSpec& series : figure.horizontal) line(series.line);
 }
 
-// Calls `take` with each condition of the definition.
+// Calls `take` for each condition of the definition.
 template <typename Take>
 void each_condition(const Definition& definition, Take take) {
   const auto of_selection = [&](const Selection& selection) {
@@ -54,7 +54,7 @@ void each_condition(const Definition& definition, Take take) {
   }
 }
 
-// Finds the names of a definition that nothing answers to.
+// Finds names in a definition that neither the data nor the published numbers have.
 class NameCheck {
  public:
   NameCheck(const Definition& definition, const Dataset& data, const Published& published)
@@ -68,12 +68,12 @@ class NameCheck {
     collect_selected();
     for (const Trial& trial : data.trials) {
       for (auto& [field, words] : present_) {
-        if (field == "tag") continue;  // of which it has several
+        if (field == "tag") continue;  // trials may have several tags
         const results::Value& value = field_of(trial, field);
         if (!std::holds_alternative<std::monostate>(value)) words.insert(to_text(value));
       }
-      for (const auto& [field, its] : {std::pair("task", &trial.tasks), {"tag", &trial.tags}}) {
-        if (selected_.contains(field)) present_[field].insert(its->begin(), its->end());
+      for (const auto& [field, values] : {std::pair("task", &trial.tasks), {"tag", &trial.tags}}) {
+        if (selected_.contains(field)) present_[field].insert(values->begin(), values->end());
       }
     }
     const Series* last = nullptr;
@@ -105,11 +105,11 @@ class NameCheck {
 
   std::vector<std::string> problems() && { return std::move(problems_); }
 
-  // What no trial has but may be meant.
+  // Absent words that may still be intended.
   std::vector<std::string> notes() const {
     std::vector<std::string> notes;
     for (const auto& [field, words] : absent_) {
-      if (field == "sweep") continue;  // whose progress says it
+      if (field == "sweep") continue;  // its progress shows this
       notes.push_back(
           fmt::format("no trial here has {}{}{}", field, words.empty() ? "" : " ", joined(words)));
     }
@@ -117,7 +117,7 @@ class NameCheck {
   }
 
  private:
-  // The words that the definition selects by, and room for those that there are of each field.
+  // Collects the words the definition selects by, and prepares their fields in present_.
   void collect_selected() {
     each_condition(definition_, [this](const Condition& condition) {
       for (const results::Value& value : condition.values) {
@@ -136,7 +136,7 @@ class NameCheck {
       if (condition.op != Condition::Op::equal) continue;
       const results::Value* before = nullptr;
       for (const results::Value& value : condition.values) {
-        // After a number it is the same word, read as a text.
+        // A number is followed by the same word as text.
         const bool is_number = before != nullptr && number_in(*before);
         const auto* text = std::get_if<std::string>(&value);
         if (text != nullptr && !is_number) word(condition.word.name, *text, condition.line);
@@ -156,7 +156,7 @@ class NameCheck {
       return;
     }
     if (present.empty()) return;
-    // What the report selects elsewhere is no other spelling of this word.
+    // A word that the report selects elsewhere is not a misspelling of this one.
     std::vector<std::string> candidates;
     std::set_difference(present.begin(), present.end(), selected_[field].begin(),
                         selected_[field].end(), std::back_inserter(candidates));

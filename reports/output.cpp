@@ -14,7 +14,7 @@ namespace {
 
 bool is_picture(const Format& format) { return format.of_figures && format.name != "vega"; }
 
-// Where a format's files go, and what is in them but for pictures.
+// Collects a format's output files and their contents; pictures are drawn in finish().
 class FileWriter {
  public:
   FileWriter(const std::filesystem::path& folder, const RenderOptions& options)
@@ -31,7 +31,7 @@ class FileWriter {
     }
   }
 
-  // All of them by one run of what draws, which takes longer to start than to draw.
+  // Draws all pictures in one process, whose start takes longer than drawing.
   Written finish() && {
     try {
       const std::vector<std::string> pictures = draw(drawings_, options_.home);
@@ -55,7 +55,7 @@ class FileWriter {
   const std::filesystem::path& folder_;
   const RenderOptions& options_;
   std::vector<Drawing> drawings_;
-  std::vector<std::filesystem::path> targets_;  // of drawings_
+  std::vector<std::filesystem::path> targets_;  // files for drawings_
   Written written_;
 };
 
@@ -66,7 +66,7 @@ std::vector<Report> figures_of(const Report& report) {
   for (const Section& section : report.sections) {
     const auto* figure = std::get_if<Figure>(&section);
     if (figure == nullptr) continue;
-    // Without the trials, of which formats of figures tell nothing.
+    // Without trial records, which figure formats do not use.
     Report one;
     one.name = report.name;
     one.about = report.about;

@@ -25,14 +25,14 @@ PublishedTable table_from(const std::string& name, const Json& json) {
     }
     for (std::size_t i = 0; i < values.size(); ++i) {
       const Json& value = values[i];
-      if (value.is_null()) continue;  // nothing printed there
-      PublishedValue made;
+      if (value.is_null()) continue;  // empty in the paper
+      PublishedValue published;
       if (value.is_string()) {
-        made.value = value.get<std::string>();
+        published.value = value.get<std::string>();
       } else {
-        made.value = value.get<double>();
+        published.value = value.get<double>();
       }
-      table.values.emplace(std::pair(row, table.columns[i]), std::move(made));
+      table.values.emplace(std::pair(row, table.columns[i]), std::move(published));
     }
   }
   return table;

@@ -9,10 +9,10 @@
 
 namespace petlab::reports {
 
-/// A value as the paper prints it: a number, or a text (`64/50`, `204k`).
+/// A value printed in the paper: a number, or a text (`64/50`, `204k`).
 struct PublishedValue {
   std::variant<double, std::string> value;
-  std::string erratum;  // what is known to be wrong with it; empty: nothing
+  std::string erratum;  // known error in it; empty: none
 };
 
 /// A table of the paper, by row and column.
@@ -23,20 +23,19 @@ struct PublishedTable {
   std::map<std::pair<std::string, std::string>, PublishedValue> values;
 };
 
-/// The numbers that the paper printed (reports/published.json, compiled in).
+/// The numbers printed in the paper (reports/published.json, compiled in).
 class Published {
  public:
-  /// Parses the JSON text. Throws std::runtime_error naming what is wrong in it.
+  /// Parses the JSON text. Throws std::runtime_error naming the problem.
   explicit Published(std::string_view json);
   Published() = default;
 
   const std::string& source() const { return source_; }
   /// Names of the tables, in the paper's order.
   const std::vector<std::string>& tables() const { return names_; }
-  /// The table of that name, or nullptr.
+  /// The table with that name, or nullptr.
   const PublishedTable* table(const std::string& name) const;
-  /// The value, or nullptr where there is no such table, row or column, or nothing is printed
-  /// there.
+  /// The value, or nullptr if there is no such table, row or column, or the paper's cell is empty.
   const PublishedValue* find(const std::string& table, const std::string& row,
                              const std::string& column) const;
 

@@ -9,48 +9,48 @@
 
 namespace petlab::reports {
 
-/// How a report is shown.
+/// Options for rendering a report.
 struct RenderOptions {
   bool colour = false;  // terminal
-  int width = 0;  // of the terminal in columns; wider tables are printed in blocks; 0: no limit
-  std::filesystem::path home;  // PETLAB_HOME, where figures' tools are; empty: without them
-  bool live = false;  // HTML: a page that is served and listens to what changes (petlab serve)
+  int width = 0;  // terminal width in columns; wider tables are split into blocks; 0: no limit
+  std::filesystem::path home;  // PETLAB_HOME, which contains the tools for figures; empty: none
+  bool live = false;           // HTML: the page is served by petlab serve and receives updates
 };
 
-/// Aligned for a fixed-width font, by the display width of its characters. A figure is a table of
-/// its points, here and wherever a format has no figures.
+/// Aligned for a fixed-width font by display width. Figures become tables of their points, as in
+/// all formats without figures.
 std::string to_terminal(const Report& report, const RenderOptions& options);
 /// GitHub-flavoured Markdown with title and legend.
 std::string to_markdown(const Report& report);
-/// RFC 4180: a line a row; value, deviation, n and published value of a column side by side, all
-/// digits. Missing: empty. Sections are an empty line apart.
+/// RFC 4180, one line per row, with value, deviation, n and published value of each column in full
+/// precision. Missing values are empty. Sections are separated by an empty line.
 std::string to_csv(const Report& report);
-/// RFC 4180: a line a cell with everything that is known of it.
+/// RFC 4180, one line per cell with all its data.
 std::string to_long_csv(const Report& report);
-/// One JSON object (docs/reference/report-definitions.md), two spaces of indentation.
+/// One JSON object (docs/reference/report-definitions.md), indented by two spaces.
 std::string to_json(const Report& report);
-/// A page without external resources: sortable, light and dark, details of each cell on hover or
-/// focus. Figures are drawn by the script that the set-up puts in place; without it there are their
-/// points as tables.
+/// A page without external resources: sortable, light and dark, with cell details on hover or
+/// focus. Figures are drawn by the script that the set-up installs; without it, their points are
+/// shown as tables.
 std::string to_html(const Report& report, const RenderOptions& options = {});
-/// The part of such a page that other data change: all but its head, styles and scripts.
+/// The part of such a page that depends on the data: everything except head, styles and scripts.
 std::string changing_part(const std::string& page);
-/// A whole document for pdflatex: booktabs tables with notes, figures by pgfplots.
+/// A complete document for pdflatex: booktabs tables with notes, figures by pgfplots.
 std::string to_latex(const Report& report);
 
-/// A row of the table of formats; each is one file.
+/// A row of the table of formats. Each format has its own source file.
 struct Format {
   std::string_view name;
-  std::string_view extension;  // of the file that --out writes; empty: only printed
+  std::string_view extension;  // extension of files from --out; empty: only printed
   std::string_view help;
-  bool of_figures = false;  // a file for each figure, none for a report without
-  /// A format of figures gets a report of one figure.
+  bool of_figures = false;  // writes one file per figure, none for reports without figures
+  /// For figure formats, the report contains a single figure.
   std::string (*render)(const Report& report, const RenderOptions& options);
 };
 
 /// terminal, markdown, csv, csv-long, html, json, latex, vega, svg, pdf, png.
 std::span<const Format> formats();
-/// The row of that name, or nullptr.
+/// The row with that name, or nullptr.
 const Format* find_format(std::string_view name);
 
 }  // namespace petlab::reports

@@ -10,15 +10,15 @@
 namespace petlab::reports {
 namespace {
 
-// RFC 4180: quoted where it must be, quotes doubled, lines end with CR LF.
+// RFC 4180: quotes fields only if necessary, doubles quotes, ends lines with CR LF.
 std::string quoted(const std::string& field) {
   if (field.find_first_of(",\"\r\n") == std::string::npos) return field;
-  std::string made = "\"";
+  std::string result = "\"";
   for (const char c : field) {
-    if (c == '"') made += '"';
-    made += c;
+    if (c == '"') result += '"';
+    result += c;
   }
-  return made + "\"";
+  return result + "\"";
 }
 
 void add_line(std::string& text, const std::vector<std::string>& fields) {
@@ -151,7 +151,7 @@ void add_cells(std::string& text, const Table& table, const std::string& name) {
   }
 }
 
-// What a section has for programs that read tables.
+// A section as a table, for programs; figures become tables of their points.
 Table table_in(const Section& section) {
   const auto* figure = std::get_if<Figure>(&section);
   return figure == nullptr ? std::get<Table>(section) : table_of_points(*figure);

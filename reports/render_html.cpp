@@ -20,7 +20,7 @@ constexpr std::string_view kLiveHead =
 
 constexpr std::uintmax_t kLargestScript = std::uintmax_t{16} << 20;
 
-// Vega and what draws figures with it; empty where the set-up has not put it in place.
+// Vega and the script that draws figures with it; empty if the set-up has not installed it.
 std::string figure_script(const std::filesystem::path& home) {
   const std::filesystem::path file = figure_tools(home) / "vega.js";
   std::error_code error;
@@ -32,8 +32,7 @@ std::string figure_script(const std::filesystem::path& home) {
   }
 }
 
-// A figure with more points than this is a page that nobody waits for; its table is read, not
-// drawn.
+// Figures with more points take too long to draw, so the page shows only their table.
 constexpr std::size_t kMostDrawn = 20'000;
 constexpr std::size_t kMostListed = 2'000;
 
@@ -47,7 +46,7 @@ std::vector<std::string> legend_of(const Table& table) {
   return lines;
 }
 
-// A section's first line, and what it is called where it has no title.
+// A section's heading, and its label if it has no title.
 std::string heading(const std::string& title) {
   return title.empty() ? std::string() : "<h2>" + escaped_html(title) + "</h2>\n";
 }
@@ -65,7 +64,7 @@ std::string section_html(const Table& table, const Report& report, const std::st
          html_table(table, id, label_of(table.title, report)) + "</div>\n" + legend_html(lines);
 }
 
-// The points are there as a table too: for a screen reader, and where there is no script.
+// Figures are shown as tables too, for screen readers and for browsers without scripts.
 std::string section_html(const Figure& figure, const Report& report, const std::string& id,
                          bool drawn) {
   const std::string& label = label_of(figure.title, report);
@@ -119,7 +118,7 @@ bool has_curves(const Report& report) {
                      [](const TrialRecord& trial) { return !trial.curves.empty(); });
 }
 
-// Its script fills it.
+// Filled by the page's script.
 std::string curves_html(const Report& report) {
   const auto with = std::count_if(report.trials.begin(), report.trials.end(),
                                   [](const TrialRecord& trial) { return !trial.curves.empty(); });
@@ -136,7 +135,7 @@ bool has_figures(const Report& report) {
   });
 }
 
-// The scripts, each with the digest by which the policy lets it run, and no other.
+// Script elements, and a content security policy that allows exactly these by their digests.
 class Scripts {
  public:
   void add(std::string text) {
@@ -156,26 +155,26 @@ Scripts scripts_of(const std::string& vega, bool live) {
   if (!vega.empty()) {
     scripts.add("/*\n" + std::string(builtin_file("vega-notice.txt")) + "*/\n" + vega);
   }
-  std::string own = "\n";
+  std::string script = "\n";
   for (const char* part : {"page.js", "tables.js", "cells.js", "figures.js", "trials.js"}) {
-    own += builtin_file(part);
+    script += builtin_file(part);
   }
-  // Before anything is changed, as it compares with what was sent.
-  if (live) own += builtin_file("live.js");
-  own += builtin_file("start.js");
-  scripts.add(std::move(own));
+  // Must run before the scripts that change the page, because it compares with the page as sent.
+  if (live) script += builtin_file("live.js");
+  script += builtin_file("start.js");
+  scripts.add(std::move(script));
   return scripts;
 }
 
 }  // namespace
 
 std::string to_html(const Report& report, const RenderOptions& options) {
-  // A live page may get figures and curves while it is open, and its scripts cannot change then.
+  // A live page may receive figures and curves later, when its scripts cannot change any more.
   const bool wants_vega = options.live || has_figures(report) || has_curves(report);
   const std::string vega = wants_vega ? figure_script(options.home) : std::string();
   const Scripts scripts = scripts_of(vega, options.live);
-  // Vega's tooltip brings a style of its own, and bars have their lengths. The empty icon is there
-  // so that no browser asks for one.
+  // The policy allows inline styles because Vega's tooltip has one and bars have lengths. The empty
+  // icon keeps browsers from requesting one.
   std::string html = fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -209,7 +208,7 @@ std::string to_html(const Report& report, const RenderOptions& options) {
 }
 
 std::string changing_part(const std::string& page) {
-  // Texts are escaped, so these are the elements themselves; data have a type.
+  // Texts are escaped, so these matches are the elements themselves; data scripts have a type.
   const std::size_t begin = page.find("<main>");
   const std::size_t end = page.find("<script>", begin);
   return page.substr(begin, end - begin);

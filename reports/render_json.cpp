@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// null: undefined, or too few samples for it.
+// null if undefined, or if there are too few samples.
 Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 Json to_json_cell(const Cell& cell, const Head& column) {
@@ -102,7 +102,7 @@ Json to_json_section(const Section& section) {
 }  // namespace
 
 std::string to_json(const Report& report) {
-  // A report of one table is that table's object: what there was before there were sections.
+  // A report of one table is that table's object, the format from before sections existed.
   const auto* table =
       report.sections.size() == 1 ? std::get_if<Table>(&report.sections.front()) : nullptr;
   Json json;

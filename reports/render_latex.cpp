@@ -23,21 +23,21 @@ std::string cell_latex(const Cell& cell) {
   return value;
 }
 
-// Words below each other, so that a column is as wide as its numbers, but short ones share a line.
+// Stacks words so that a column is as wide as its numbers; short words share a line.
 std::string head_lines(const std::string& name) {
   constexpr std::size_t kShort = 11;
-  std::string made;
+  std::string result;
   std::size_t length = 0;
   for (std::size_t at = 0; at <= name.size();) {
     const std::size_t end = std::min(name.find(' ', at), name.size());
     const std::string word = name.substr(at, end - at);
     const bool joins = length > 0 && length + 1 + word.size() <= kShort;
-    if (at > 0) made += joins ? " " : "\\\\";
+    if (at > 0) result += joins ? " " : "\\\\";
     length = joins ? length + 1 + word.size() : word.size();
-    made += escaped_latex(word);
+    result += escaped_latex(word);
     at = end + 1;
   }
-  return "\\petlabhead{" + made + "}";
+  return "\\petlabhead{" + result + "}";
 }
 
 class TableWriter {
@@ -45,32 +45,33 @@ class TableWriter {
   explicit TableWriter(const Table& table) : table_(table), errata_(table) { choose_place(); }
 
   std::string text(const std::vector<std::string>& notes) {
-    std::string made = "\\begin{table}[p]\n\\centering\n";
-    if (!table_.title.empty()) made += "\\caption{" + escaped_latex(table_.title) + "}\n";
-    made += "\\begin{fitted}\n\\begin{tabular}{l" + std::string(width(), 'r') + "}\n\\toprule\n" +
-            head() + "\\midrule\n" + rows() + "\\bottomrule\n\\end{tabular}\n\\end{fitted}\n";
+    std::string result = "\\begin{table}[p]\n\\centering\n";
+    if (!table_.title.empty()) result += "\\caption{" + escaped_latex(table_.title) + "}\n";
+    result += "\\begin{fitted}\n\\begin{tabular}{l" + std::string(width(), 'r') + "}\n\\toprule\n" +
+              head() + "\\midrule\n" + rows() + "\\bottomrule\n\\end{tabular}\n\\end{fitted}\n";
     const auto errata = errata_.all();
     if (!notes.empty() || !errata.empty()) {
-      made += "\\begin{tablenotes}\n";
+      result += "\\begin{tablenotes}\n";
       for (const auto& [letter, erratum] : errata) {
-        made += "\\textsuperscript{" + letter + "} erratum: " + escaped_latex(erratum) + "\\par\n";
+        result +=
+            "\\textsuperscript{" + letter + "} erratum: " + escaped_latex(erratum) + "\\par\n";
       }
-      for (const std::string& note : notes) made += escaped_latex(note) + "\\par\n";
-      made += "\\end{tablenotes}\n";
+      for (const std::string& note : notes) result += escaped_latex(note) + "\\par\n";
+      result += "\\end{tablenotes}\n";
     }
-    return made + "\\end{table}\n";
+    return result + "\\end{table}\n";
   }
 
  private:
-  // What a column of the table has, besides its own.
+  // The additional sub-columns of a column.
   struct Parts {
     bool published = false;
     bool difference = false;
     std::size_t count() const { return 1 + (published ? 1 : 0) + (difference ? 1 : 0); }
   };
 
-  // Published values stand below the measured ones, as in other formats; where that makes a narrow
-  // table of more lines than a page has, beside them.
+  // Published values go below the measured ones, as in other formats. If that makes a narrow table
+  // longer than a page, they go next to them.
   void choose_place() {
     constexpr std::size_t kMostLines = 32;
     constexpr std::size_t kMostColumns = 9;
@@ -166,26 +167,26 @@ class TableWriter {
   }
 
   std::string rows() const {
-    std::string made;
+    std::string result;
     std::string group;
     for (std::size_t row = 0; row < table_.rows.size(); ++row) {
       const Head& head = table_.rows[row];
       if (head.group != group) {
         group = head.group;
-        if (row > 0) made += "\\addlinespace\n";
+        if (row > 0) result += "\\addlinespace\n";
         if (!group.empty()) {
-          made += fmt::format("\\multicolumn{{{}}}{{l}}{{\\textit{{{}}}}} \\\\\n", width() + 1,
-                              escaped_latex(group));
+          result += fmt::format("\\multicolumn{{{}}}{{l}}{{\\textit{{{}}}}} \\\\\n", width() + 1,
+                                escaped_latex(group));
         }
       }
-      made += beside_ ? row_beside(head, table_.cells[row]) : row_below(head, table_.cells[row]);
+      result += beside_ ? row_beside(head, table_.cells[row]) : row_below(head, table_.cells[row]);
     }
-    return made;
+    return result;
   }
 
   const Table& table_;
   bool beside_ = false;
-  std::vector<Parts> parts_;  // by column; where it is not beside, each its own alone
+  std::vector<Parts> parts_;  // by column; values in columns of their own only if beside_
   Errata errata_;
 };
 
@@ -193,7 +194,7 @@ constexpr const char* kPens[] = {"petlabA", "petlabB", "petlabC", "petlabD",
                                  "petlabE", "petlabF", "petlabG"};
 constexpr const char* kMarks[] = {"*", "square*", "triangle*", "diamond*", "pentagon*"};
 
-// Some x at which there is a point: a line across needs a place on the axis.
+// The x of any point: a horizontal line needs a valid position on the axis.
 double first_x(const Figure& figure) {
   for (const FigureSeries& series : figure.series) {
     if (!series.points.empty()) return series.points.front().x;
@@ -203,7 +204,7 @@ double first_x(const Figure& figure) {
 }
 
 std::string figure_latex(const Figure& figure, const std::vector<std::string>& notes) {
-  std::string made = fmt::format(
+  std::string result = fmt::format(
       "\\begin{{figure}}[p]\n\\centering\n\\begin{{fitted}}\n"
       "\\begin{{tikzpicture}}\n"
       "\\begin{{axis}}[width=12cm,height=7.5cm,xlabel={{{}}},ylabel={{{}}},"
@@ -220,40 +221,40 @@ std::string figure_latex(const Figure& figure, const std::vector<std::string>& n
     ++at;
     bool in_legend = false;
     const auto entry = [&](const std::string& more) {
-      made += in_legend ? "" : "\\addlegendentry{" + escaped_latex(series.name) + more + "}\n";
+      result += in_legend ? "" : "\\addlegendentry{" + escaped_latex(series.name) + more + "}\n";
       in_legend = true;
     };
     if (!series.points.empty()) {
-      made += fmt::format(
+      result += fmt::format(
           "\\addplot[{0},mark={1},mark size=1.6pt,error bars/.cd,y dir=both,y explicit] "
           "coordinates {{",
           pen, mark);
       for (const FigurePoint& point : series.points) {
         const auto bar = error_bar(point.cell.measured, figure.errors);
-        made += fmt::format(" ({},{}) +- (0,{})", exact_text(point.x),
-                            exact_text(*point.cell.measured.mean),
-                            bar ? exact_text(bar->high - *point.cell.measured.mean) : "0");
+        result += fmt::format(" ({},{}) +- (0,{})", exact_text(point.x),
+                              exact_text(*point.cell.measured.mean),
+                              bar ? exact_text(bar->high - *point.cell.measured.mean) : "0");
       }
-      made += "};\n";
+      result += "};\n";
       entry("");
     }
     if (!series.published.empty()) {
-      made += fmt::format(
+      result += fmt::format(
           "\\addplot[{0},dashed,mark={1},mark size=1.6pt,mark options={{solid,fill=white}}{2}] "
           "coordinates {{",
           pen, mark, in_legend ? ",forget plot" : "");
       for (const PublishedPoint& point : series.published) {
-        made += fmt::format(" ({},{})", exact_text(point.x), exact_text(point.y));
+        result += fmt::format(" ({},{})", exact_text(point.x), exact_text(point.y));
       }
-      made += "};\n";
+      result += "};\n";
       entry(" (published)");
     }
   }
   for (const HorizontalLine& line : figure.horizontal) {
     const std::string pen = kPens[at++ % std::size(kPens)];
     const auto rule = [&](double y, const char* style, const std::string& more) {
-      // Along the axis as the points left it.
-      made += fmt::format(
+      // Spans the axis without changing the limits that the points determined.
+      result += fmt::format(
           "\\addlegendimage{{{0}{1},no marks}}\\addlegendentry{{{2}{3}}}\n"
           "\\addplot[forget plot,draw=none] coordinates {{({5},{4})}};\n"
           "\\draw[{0}{1}] ({{rel axis cs:0,0}} |- {{axis cs:{5},{4}}}) -- "
@@ -263,16 +264,16 @@ std::string figure_latex(const Figure& figure, const std::vector<std::string>& n
     if (line.cell.measured.is_number()) rule(*line.cell.measured.mean, "", "");
     if (line.cell.published.number) rule(*line.cell.published.number, ",dashed", " (published)");
   }
-  made += "\\end{axis}\n\\end{tikzpicture}\n\\end{fitted}\n";
+  result += "\\end{axis}\n\\end{tikzpicture}\n\\end{fitted}\n";
   std::string caption = escaped_latex(figure.title);
   for (const std::string& note : notes) {
     caption += (caption.empty() ? "" : ". ") + escaped_latex(note);
   }
-  if (!caption.empty()) made += "\\caption{" + caption + ".}\n";
-  return made + "\\end{figure}\n";
+  if (!caption.empty()) result += "\\caption{" + caption + ".}\n";
+  return result + "\\end{figure}\n";
 }
 
-// Whether a table would be made too small to read on a page upright.
+// True if the table would be unreadably small on an upright page.
 bool is_wide(const Report& report) {
   return std::any_of(report.sections.begin(), report.sections.end(), [](const Section& section) {
     const auto* table = std::get_if<Table>(&section);
@@ -312,7 +313,7 @@ std::string to_latex(const Report& report) {
   for (const Section& section : report.sections) {
     const bool only = report.sections.size() == 1;
     std::vector<std::string> notes;
-    // LaTeX keeps the order of tables and that of figures, and mixes the two.
+    // LaTeX orders tables and figures separately, so a page break keeps the sections in order.
     if (before != nullptr && before->index() != section.index()) text += "\\clearpage\n";
     before = &section;
     if (const auto* figure = std::get_if<Figure>(&section)) {
@@ -329,7 +330,7 @@ std::string to_latex(const Report& report) {
     if (only) notes.insert(notes.end(), report.notes.begin(), report.notes.end());
     text += TableWriter(table).text(notes);
   }
-  // Notes of several sections belong to none of them.
+  // Notes of several sections belong to no single one.
   if (report.sections.size() > 1 && !report.notes.empty()) {
     text += "\\clearpage\n\\begin{tablenotes}\n";
     for (const std::string& note : report.notes) text += escaped_latex(note) + "\\par\n";

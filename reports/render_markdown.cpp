@@ -5,19 +5,19 @@
 namespace petlab::reports {
 namespace {
 
-// What would be read as Markdown, or end a cell of a table, is escaped.
+// Escapes Markdown syntax and the ends of table cells.
 std::string escaped_markdown(const std::string& text) {
-  std::string made;
+  std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    // Inside of a word (only_share) an underscore is no markup.
+    // An underscore inside a word (only_share) is not markup.
     const bool inner = i > 0 && i + 1 < text.size() && text[i - 1] != ' ' && text[i + 1] != ' ';
     if (std::string_view("\\|*`<>[]").find(c) != std::string_view::npos || (c == '_' && !inner)) {
-      made += '\\';
+      result += '\\';
     }
-    made += c;
+    result += c;
   }
-  return made;
+  return result;
 }
 
 void add_row(std::string& text, const std::vector<std::string>& cells) {

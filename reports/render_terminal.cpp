@@ -17,7 +17,7 @@ std::string padding(int width) {
   return std::string(static_cast<std::size_t>(std::max(0, width)), ' ');
 }
 
-// The words of a head on as many lines as it takes to be no wider than `width`.
+// Wraps the words of a heading to lines of at most `width`.
 std::vector<std::string> wrapped(const std::string& text, int width) {
   std::vector<std::string> lines = {""};
   std::size_t at = 0;
@@ -37,7 +37,7 @@ std::vector<std::string> wrapped(const std::string& text, int width) {
   return lines;
 }
 
-// A line of the table's body, its cells as text.
+// A line of the table's body, formatted as text.
 struct BodyLine {
   enum class Kind { group, cells, published, difference };
   Kind kind = Kind::cells;

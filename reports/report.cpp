@@ -73,7 +73,7 @@ Report joined_reports(const std::string& name, const std::string& about,
   all.about = about;
   std::set<std::string> sweeps;
   std::set<std::string> builds;
-  std::map<std::string, std::size_t> trials;  // by id: place in all.trials
+  std::map<std::string, std::size_t> trials;  // by id: index into all.trials
   for (Report& report : reports) {
     for (SweepProgress& progress : report.progress) {
       if (sweeps.insert(progress.sweep).second) all.progress.push_back(std::move(progress));

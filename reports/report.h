@@ -15,11 +15,11 @@
 
 namespace petlab::reports {
 
-/// How far a sweep is.
+/// The progress of a sweep.
 struct SweepProgress {
   std::string sweep;
   std::int64_t trials = 0;
-  std::vector<std::pair<std::string, std::int64_t>> states;  // with their counts, by name
+  std::vector<std::pair<std::string, std::int64_t>> states;  // counts by state
 };
 
 /// A part of a finished report.
@@ -31,20 +31,19 @@ struct Report {
   std::string about;
   std::vector<SweepProgress> progress;
   std::vector<Section> sections;
-  std::vector<std::string> notes;  // of the definition, then what a reader must know of the data
-  std::vector<std::string> builds =
-      {};  // where the numbers come from (builds_of()); on pages alone
-  std::vector<TrialRecord> trials = {};  // of its cells (trial_records()); on pages alone
+  std::vector<std::string> notes;        // notes of the definition, then those about the data
+  std::vector<std::string> builds = {};  // provenance of the numbers (builds_of()); only for pages
+  std::vector<TrialRecord> trials = {};  // trials of its cells (trial_records()); only for pages
 };
 
-/// Computes the report. Throws base::FileProblemsError for the problems of check_names(), and where
-/// a cell selects several values of one trial or takes values of several tasks, metrics or splits
-/// for those of seeds. Words that no trial has and that may be meant are noted below it. The order
-/// of `data.scores` changes nothing, to the bit.
+/// Computes the report. Throws base::FileProblemsError for the problems of check_names(), and if a
+/// cell selects several values of one trial, or pools values of several tasks, metrics or splits as
+/// if they were seeds. Words that no trial has but that may be intended become notes. The order of
+/// `data.scores` does not affect any bit of the result.
 Report make_report(const Definition& definition, const Dataset& data, const Published& published);
 
-/// Several reports as the sections of one, each section with its report's name before its key, its
-/// title and its notes.
+/// Joins reports as sections of one report. Each section's key, title and notes are prefixed with
+/// its report's name.
 Report joined_reports(const std::string& name, const std::string& about,
                       std::vector<Report> reports);
 

@@ -12,10 +12,10 @@
 namespace petlab::reports {
 namespace {
 
-constexpr double kWidth = 320;  // of a curve's drawing, in its own units
+constexpr double kWidth = 320;  // of a curve's drawing, in SVG units
 constexpr double kHeight = 96;
 constexpr std::size_t kMostPoints = 128;
-// A trainer tells some times a second.
+// The trainer normally reports several times a second.
 constexpr double kSilentFor = 60;
 
 std::string span_text(double seconds) {
@@ -26,7 +26,7 @@ std::string span_text(double seconds) {
   return fmt::format("{} h {} min", minutes / 60, minutes % 60);
 }
 
-// Across its whole width the curve of a whole training: how far it reaches is how far that is.
+// Draws the loss over the whole planned training, so that its length shows the progress.
 std::string curve_html(const RunningTrial& trial) {
   std::vector<std::pair<double, double>> points;
   for (const results::LossPoint& point : trial.curve) {
@@ -42,7 +42,7 @@ std::string curve_html(const RunningTrial& trial) {
   const std::size_t stride = (points.size() + kMostPoints - 1) / kMostPoints;
   std::string drawn;
   for (std::size_t i = 0; i < points.size(); i += stride) {
-    // The last point is always there: the one before it makes room.
+    // Always include the last point, if necessary in place of the one before it.
     const auto& [step, loss] = points[i + stride < points.size() ? i : points.size() - 1];
     const double height = high > low ? (loss - low) / (high - low) : 0.5;
     drawn += fmt::format("{}{:.1f},{:.1f}", drawn.empty() ? "" : " ", step / last_step * kWidth,
@@ -70,8 +70,8 @@ std::string trial_html(const RunningTrial& trial, double time) {
   const std::string slot = trial.device.substr(0, trial.device.find(' '));
   if (!slot.empty()) facts.push_back(trial.host.empty() ? slot : slot + " on " + trial.host);
   if (trial.begun_at) facts.push_back("for " + span_text(time - *trial.begun_at));
-  if (trial.told_at && time - *trial.told_at > kSilentFor) {
-    facts.push_back("silent for " + span_text(time - *trial.told_at));
+  if (trial.reported_at && time - *trial.reported_at > kSilentFor) {
+    facts.push_back("silent for " + span_text(time - *trial.reported_at));
   }
   std::string html = fmt::format(
       "<li><h3><code>{}</code> {}</h3>\n<p>{}</p>\n", escaped_html(trial.trial_id.substr(0, 8)),
@@ -110,11 +110,11 @@ Now running_now(const results::Reader& reader, const results::LossReader& losses
     trial.host = attempt.begun.host;
     trial.device = attempt.begun.device;
     trial.begun_at = attempt.started_at;
-    if (const auto told = progress.find(attempt.attempt.key); told != progress.end()) {
-      trial.step = told->second.step;
-      trial.of = told->second.of;
-      trial.loss = told->second.loss;
-      trial.told_at = told->second.time;
+    if (const auto latest = progress.find(attempt.attempt.key); latest != progress.end()) {
+      trial.step = latest->second.step;
+      trial.of = latest->second.of;
+      trial.loss = latest->second.loss;
+      trial.reported_at = latest->second.time;
     }
     trial.curve = losses.of_trial(trial.trial_id, trial.attempt);
     now.running.push_back(std::move(trial));

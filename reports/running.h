@@ -17,31 +17,31 @@ namespace petlab::reports {
 struct RunningTrial {
   std::string trial_id;
   std::string sweep;
-  std::string variant;  // several joined by ", "; empty: none
+  std::string variant;  // several are joined by ", "; may be empty
   std::int64_t attempt = 1;
   std::string host;
   std::string device;
   std::int64_t step = 0;
-  std::int64_t of = 0;  // 0: not told yet
+  std::int64_t of = 0;  // 0: not reported yet
   std::optional<double> loss;
-  std::optional<double> begun_at;  // seconds since 1970
-  std::optional<double> told_at;   // when it last said how far it is
+  std::optional<double> begun_at;     // seconds since 1970
+  std::optional<double> reported_at;  // time of its last progress report
   std::vector<results::LossPoint> curve;
 };
 
-/// What a page that stays open shows of this moment.
+/// The current state, shown by live pages.
 struct Now {
   std::vector<RunningTrial> running;
-  std::size_t others = 0;  // that run too
-  std::string problem;     // why the page is not what the database holds now; empty: it is
+  std::size_t others = 0;  // running trials beyond `running`
+  std::string problem;     // why the page is out of date; empty: it is current
 };
 
-/// The running trials, those that began last at the end, at most `most`. Throws results::Error.
+/// The running trials, most recently started last, at most `most`. Throws results::Error.
 Now running_now(const results::Reader& reader, const results::LossReader& losses,
                 const results::IsAlive& alive, std::size_t most = 24);
 
-/// A piece of HTML: each trial with how far it is and its loss curve. `time`: now, seconds since
-/// 1970.
+/// An HTML fragment: each trial with its progress and loss curve. `time` is the current time in
+/// seconds since 1970.
 std::string to_html(const Now& now, double time);
 
 }  // namespace petlab::reports

@@ -28,7 +28,7 @@ void summarise(Measured& measured, double scale) {
     values.push_back(*sample.value);
   }
   if (values.size() < measured.samples.size()) {
-    // A mean over the seeds that happen to be defined would pass for one over all of them.
+    // A mean over only the defined seeds would look like one over all of them.
     measured.kind = Measured::Kind::undefined;
     return;
   }

@@ -6,13 +6,14 @@
 
 namespace petlab::reports {
 
-/// By seed, then by trial.
+/// Sorts by seed, then by trial.
 void sort_samples(std::vector<Sample>& samples);
 
-/// Scales the samples, and makes of them what they say together.
+/// Scales the samples and computes their summary.
 void summarise(Measured& measured, double scale);
 
-/// The same of what is no score: where all trials agree there is no spread, and none is lacking.
+/// Summarises values other than scores: if all trials agree there is no spread, and no seed counts
+/// as missing.
 void summarise_values(Measured& measured, double scale);
 
 }  // namespace petlab::reports

@@ -8,7 +8,7 @@
 namespace petlab::reports {
 namespace {
 
-// One `{…}` of a text, taken apart.
+// A parsed `{…}` of a text.
 struct Placeholder {
   std::string field;
   std::optional<double> factor;
@@ -16,9 +16,9 @@ struct Placeholder {
 };
 
 Placeholder placeholder_from(std::string inside) {
-  Placeholder made;
+  Placeholder result;
   if (const std::size_t bar = inside.find('|'); bar != std::string::npos) {
-    made.otherwise = inside.substr(bar + 1);
+    result.otherwise = inside.substr(bar + 1);
     inside.resize(bar);
   }
   if (const std::size_t star = inside.find('*'); star != std::string::npos) {
@@ -26,15 +26,15 @@ Placeholder placeholder_from(std::string inside) {
     const char* end = inside.data() + inside.size();
     if (const auto read = std::from_chars(inside.data() + star + 1, end, factor);
         read.ec == std::errc() && read.ptr == end) {
-      made.factor = factor;
+      result.factor = factor;
       inside.resize(star);
     }
   }
-  made.field = inside;
-  return made;
+  result.field = inside;
+  return result;
 }
 
-// Calls plain(text) and placeholder(inside) for the parts of `text`, in their order.
+// Calls plain(text) and placeholder(inside) for the parts of `text`, in order.
 template <typename Plain, typename Inside>
 void take_apart(const std::string& text, Plain plain, Inside placeholder) {
   std::size_t at = 0;
@@ -49,7 +49,7 @@ void take_apart(const std::string& text, Plain plain, Inside placeholder) {
   plain(text.substr(std::min(at, text.size())));
 }
 
-// One of the tags must be one of the condition's, or none may be.
+// True if one of the tags matches the condition; for a negated condition, if none does.
 bool has_tag(Condition condition, const std::vector<std::string>& tags) {
   const bool wanted = condition.op == Condition::Op::equal;
   condition.op = Condition::Op::equal;
@@ -70,7 +70,7 @@ bool is_score_field(const std::string& field) {
 std::string to_text(const results::Value& value) {
   const auto* real = std::get_if<double>(&value);
   if (real == nullptr) return results::exact_text(value, "—");
-  // 14 digits show 0.07 * 100 as 7 and no decimal that a user wrote otherwise.
+  // With 14 digits 0.07 * 100 prints as 7, and decimals print as users write them.
   return fmt::format("{:.14g}", *real == 0 ? 0.0 : *real);
 }
 
@@ -158,22 +158,22 @@ std::vector<std::int64_t> steps_of(const Condition& condition) {
 }
 
 std::string filled(const std::string& text, const Trial& trial) {
-  std::string made;
+  std::string result;
   take_apart(
-      text, [&](const std::string& plain) { made += plain; },
+      text, [&](const std::string& plain) { result += plain; },
       [&](const std::string& inside) {
         const Placeholder part = placeholder_from(inside);
         const results::Value& value = field_of(trial, part.field);
         const auto number = number_in(value);
         if (part.otherwise && value.index() == 0) {
-          made += *part.otherwise;
+          result += *part.otherwise;
         } else if (part.factor && number) {
-          made += to_text(*number * *part.factor);
+          result += to_text(*number * *part.factor);
         } else {
-          made += to_text(value);
+          result += to_text(value);
         }
       });
-  return made;
+  return result;
 }
 
 std::vector<std::string> fields_in(const std::string& text) {
@@ -186,14 +186,14 @@ std::vector<std::string> fields_in(const std::string& text) {
 
 std::string renamed(const std::string& text,
                     const std::function<std::string(const std::string&)>& name) {
-  std::string made;
+  std::string result;
   take_apart(
-      text, [&](const std::string& plain) { made += plain; },
+      text, [&](const std::string& plain) { result += plain; },
       [&](const std::string& inside) {
         const std::string field = placeholder_from(inside).field;
-        made += "{" + name(field) + inside.substr(field.size()) + "}";
+        result += "{" + name(field) + inside.substr(field.size()) + "}";
       });
-  return made;
+  return result;
 }
 
 }  // namespace petlab::reports

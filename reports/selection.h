@@ -10,47 +10,48 @@
 
 namespace petlab::reports {
 
-/// Whether `field` belongs to a metric's value (split, step, name) and not to its trial. `task`
+/// True if `field` belongs to a metric's value (split, step, name) rather than its trial. `task`
 /// belongs to both: a trial has tasks, a value has one of them.
 bool is_score_field(const std::string& field);
 
 using results::number_in;
 
-/// As people read it: `0.5`, `true` stays 1, NULL is `—`.
+/// Formats a value for people: `0.5`; true is 1; NULL is `—`.
 std::string to_text(const results::Value& value);
 
-/// The trial's field; NULL where it has none of that name.
+/// A field of the trial; NULL if it has none with that name.
 const results::Value& field_of(const Trial& trial, const std::string& field);
 
-/// Whether the conditions on the trial's own fields (and, of its tasks, one) hold.
+/// True if the conditions on the trial's fields hold; those on tasks must hold for one of its
+/// tasks.
 bool matches(const Selection& selection, const Trial& trial);
 
-/// Whether the conditions on split, name and task hold.
+/// True if the conditions on split, name and task hold.
 bool matches(const Selection& selection, const Series& series);
 
-/// Whether the conditions on the task hold.
+/// True if the conditions on the task hold.
 bool selects_task(const Selection& selection, const std::string& task);
 
-/// Whether the conditions on the task and the split hold.
+/// True if the conditions on the task and the split hold.
 bool selects(const Selection& selection, const std::string& task, const std::string& split);
 
-/// Whether the conditions on split, step, name and task hold.
+/// True if the conditions on split, step, name and task hold.
 bool matches(const Selection& selection, const Score& score);
 
-/// The condition on the step that comes first; nullptr: there is none.
+/// The first condition on the step, or nullptr.
 const Condition* step_condition(const std::vector<const Selection*>& selections);
 
-/// The steps that such a condition lists, ascending, each once.
+/// The steps listed in such a condition, ascending and without repeats.
 std::vector<std::int64_t> steps_of(const Condition& condition);
 
-/// `{field}` in `text` replaced by the trial's values; `{field*100}` multiplies a number, and
-/// `{field|88}` or `{field*100|100}` gives what stands for NULL.
+/// Replaces `{field}` in `text` by the trial's values. `{field*100}` multiplies a number;
+/// `{field|88}` and `{field*100|100}` give the text for NULL.
 std::string filled(const std::string& text, const Trial& trial);
 
-/// The fields in braces of such a text.
+/// The fields in the braces of such a text.
 std::vector<std::string> fields_in(const std::string& text);
 
-/// The text with each of them replaced by what `name` makes of it.
+/// Replaces each field name in such a text by the result of `name`.
 std::string renamed(const std::string& text,
                     const std::function<std::string(const std::string&)>& name);
 

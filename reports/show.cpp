@@ -5,21 +5,21 @@
 namespace petlab::reports {
 namespace {
 
-// A cell without its measured part.
+// A copy of the cell without its measured part.
 Cell nothing_measured(const Cell& cell) {
-  Cell made;
-  made.digits = cell.digits;
-  made.better = cell.better;
-  made.measured.reason = cell.measured.reason;
-  made.measured.spread = false;
-  return made;
+  Cell result;
+  result.digits = cell.digits;
+  result.better = cell.better;
+  result.measured.reason = cell.measured.reason;
+  result.measured.spread = false;
+  return result;
 }
 
 Cell published_cell(const Cell& cell) {
-  Cell made = nothing_measured(cell);
-  Measured& shown = made.measured;
+  Cell result = nothing_measured(cell);
+  Measured& shown = result.measured;
   shown.reason = "nothing is published here";
-  made.published.erratum = cell.published.erratum;
+  result.published.erratum = cell.published.erratum;
   if (cell.published.number) {
     shown.kind = Cell::Kind::number;
     shown.mean = cell.published.number;
@@ -27,26 +27,26 @@ Cell published_cell(const Cell& cell) {
     shown.kind = Cell::Kind::text;
     shown.text = *cell.published.text;
   }
-  return made;
+  return result;
 }
 
 Cell difference_cell(const Cell& cell) {
-  Cell made = nothing_measured(cell);
-  made.better = Better::none;
-  made.trials.stale = cell.trials.stale;
-  made.trials.ids = cell.trials.ids;
-  made.published.erratum = cell.published.erratum;
-  Measured& shown = made.measured;
+  Cell result = nothing_measured(cell);
+  result.better = Better::none;
+  result.trials.stale = cell.trials.stale;
+  result.trials.ids = cell.trials.ids;
+  result.published.erratum = cell.published.erratum;
+  Measured& shown = result.measured;
   if (shown.reason.empty()) shown.reason = "nothing is published here";
   if (const auto difference = cell.difference()) {
     shown.kind = Cell::Kind::number;
     shown.mean = difference;
-    made.sign_shown = true;
+    result.sign_shown = true;
   } else if (const std::string compared = difference_text(cell); !compared.empty()) {
     shown.kind = Cell::Kind::text;
     shown.text = compared;
   }
-  return made;
+  return result;
 }
 
 void show_in(Table& table, Show show) {
@@ -63,7 +63,7 @@ void show_in(Table& table, Show show) {
 }
 
 void show_in(Figure& figure, Show show) {
-  if (show == Show::difference) return;  // points have no other to be subtracted from
+  if (show == Show::difference) return;  // a point has no published counterpart to subtract
   for (FigureSeries& series : figure.series) {
     if (show == Show::measured) series.published.clear();
     if (show == Show::published) series.points.clear();

@@ -4,15 +4,15 @@
 
 namespace petlab::reports {
 
-/// Which numbers a report shows.
+/// The numbers that a report shows.
 enum class Show {
-  both,        ///< measured, published beside them
-  measured,    ///< without the published ones
-  published,   ///< the published ones alone, as if they had been measured
-  difference,  ///< measured minus published, where there are both
+  both,        ///< measured and published numbers side by side
+  measured,    ///< only measured numbers
+  published,   ///< only published numbers, in place of the measured ones
+  difference,  ///< measured minus published, if both exist
 };
 
-/// The report with those numbers alone. Best and second best are those of what is shown.
+/// Reduces the report to these numbers. Best and second best are determined among the shown ones.
 Report shown(Report report, Show show);
 
 }  // namespace petlab::reports

@@ -11,7 +11,7 @@
 namespace petlab::reports {
 namespace {
 
-// The cells of each column, or of each row.
+// The cells of each column, or of each row if best_of_row.
 std::vector<std::vector<Cell*>> cells_by_line(Table& table) {
   const bool of_row = table.best_of_row;
   std::vector<std::vector<Cell*>> lines(of_row ? table.rows.size() : table.columns.size());
@@ -28,7 +28,7 @@ void mark_best(const std::vector<Cell*>& cells) {
   for (Cell* cell : cells) {
     cell->standing.best = false;
     cell->standing.second = false;
-    // A mean over fewer seeds is not yet better than one over all.
+    // Means over only some of the seeds do not compete with complete ones.
     const Measured& measured = cell->measured;
     if (measured.is_number() && cell->better != Better::none && !measured.partial()) {
       candidates.push_back(cell);
@@ -45,12 +45,12 @@ void mark_best(const std::vector<Cell*>& cells) {
     cell->standing.best = goodness(cell) == best;
     if (!cell->standing.best) second = std::max(second.value_or(goodness(cell)), goodness(cell));
   }
-  // Of two, the second would be the last.
+  // Of only two, the second best would be the last.
   if (candidates.size() < 3) return;
   for (Cell* cell : candidates) cell->standing.second = second && goodness(cell) == *second;
 }
 
-// By seed; nothing where a seed has several values, and for what is no score.
+// Values by seed; empty if a seed has several, and for values that are not scores.
 std::optional<metrics::ScoresByPair> by_seed(const Measured& measured) {
   metrics::ScoresByPair values;
   if (!measured.spread) return std::nullopt;
@@ -67,8 +67,8 @@ void compare(const std::vector<Cell*>& cells, std::size_t against) {
     if (at == against) continue;
     const auto other = by_seed(cells[at]->measured);
     if (!other) continue;
-    const metrics::PairedComparison made = metrics::compare(*base, *other);
-    if (made.p) cells[at]->standing.comparison = made;
+    const metrics::PairedComparison comparison = metrics::compare(*base, *other);
+    if (comparison.p) cells[at]->standing.comparison = comparison;
   }
 }
 
@@ -91,18 +91,18 @@ void compare_all(Table& table, const std::string& against) {
 }
 
 InPaper in_paper(const PublishedValue& value) {
-  InPaper made;
-  made.erratum = value.erratum;
+  InPaper result;
+  result.erratum = value.erratum;
   if (const auto* text = std::get_if<std::string>(&value.value)) {
-    made.text = *text;
+    result.text = *text;
   } else {
-    made.number = std::get<double>(value.value);
+    result.number = std::get<double>(value.value);
   }
-  return made;
+  return result;
 }
 
-// A column's means over that of the named row, published ones over its published one. Spreads are
-// left out: those of a quotient of two means are not known from theirs.
+// Divides a column's means by the mean of row `to`, and published values by that row's published
+// value. Spreads are dropped: those of a quotient of means cannot be derived from them.
 void make_relative(Table& table, std::size_t column, const std::string& to) {
   const auto row = std::find_if(table.rows.begin(), table.rows.end(),
                                 [&](const Head& head) { return head.key == to; });

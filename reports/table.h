@@ -13,36 +13,36 @@
 
 namespace petlab::reports {
 
-/// One seed's (or trial's) part in a cell.
+/// The contribution of one seed (or trial) to a cell.
 struct Sample {
-  std::vector<std::string> trial_ids;  // several under average_over
+  std::vector<std::string> trial_ids;  // several with average_over
   std::int64_t seed = 0;
   std::optional<double> value;  // scaled; absent: undefined
 };
 
-/// The level of `*`: a cell differs from that of the named row or column (TableSpec::against).
+/// The significance level of `*`: a cell differs from that of the row or column TableSpec::against.
 inline constexpr double kSignificance = 0.05;
 
-/// Ids of trials, shared by what is of the same trials; nullptr where there is none.
+/// Ids of trials, shared by cells with the same trials; nullptr if there are none.
 using TrialIds = std::shared_ptr<const std::vector<std::string>>;
 
-/// What a cell's trials say together. Numbers are scaled.
+/// The summary of a cell's trials. Numbers are scaled.
 struct Measured {
   enum class Kind { missing, undefined, number, text };
   Kind kind = Kind::missing;
-  /// Over the samples; absent where n is too small for them (n < 1; the last four: n < 2) or a
+  /// Statistics of the samples; absent if n is too small (n < 1; for the last four n < 2) or a
   /// sample is undefined.
   std::optional<double> mean;
   std::optional<double> deviation;       // sample deviation, n - 1
   std::optional<double> standard_error;  // deviation / sqrt(n)
   std::optional<double> ci_low;          // Student-t, Table::confidence
   std::optional<double> ci_high;
-  std::string text;    // of Kind::text
-  std::string reason;  // of Kind::missing: why
+  std::string text;    // for Kind::text
+  std::string reason;  // for Kind::missing: why
 
   std::vector<Sample> samples;  // by seed, then trial id
-  std::int64_t planned = 0;     // samples that the sweep plans; n = samples.size()
-  bool spread = true;           // false: a value of the configuration, the same in all samples
+  std::int64_t planned = 0;     // number of planned samples; n = samples.size()
+  bool spread = true;           // false: a configuration value, equal in all samples
 
   bool is_number() const { return kind == Kind::number; }
   std::int64_t n() const { return static_cast<std::int64_t>(samples.size()); }
@@ -50,36 +50,36 @@ struct Measured {
   bool partial() const { return n() < planned; }
 };
 
-/// The trials that a cell was made from.
+/// The trials of a cell.
 struct CellTrials {
-  /// All that row and column select, with a value or without, each once, in the order of the sweep.
+  /// All trials that row and column select, with or without a value, without repeats, in the order
+  /// of the sweep.
   TrialIds ids;
-  // Of those with a value:
-  bool stale = false;                     // some trial is
-  std::vector<std::string> numerics;      // the different ones; mixed: > 1
-  std::vector<std::string> mixed_fields;  // in which they differ, seed and task apart
+  // For the trials with a value:
+  bool stale = false;                     // at least one is stale
+  std::vector<std::string> numerics;      // distinct ones; mixed if there are several
+  std::vector<std::string> mixed_fields;  // differing fields, except seed and task
 };
 
-/// What the paper prints in a cell's place: a number, a text or nothing.
+/// The paper's content of a cell: a number, a text or nothing.
 struct InPaper {
   std::optional<double> number;
   std::optional<std::string> text;
-  std::string erratum;  // what is known to be wrong with it
+  std::string erratum;  // known error in it
   bool is_there() const { return number || text; }
 };
 
-/// How a cell stands among those of its column (or row: TableSpec::best_of_row).
+/// The rank of a cell in its column (or row: TableSpec::best_of_row).
 struct Standing {
   bool best = false;
-  bool second = false;  // the best but for those
-  /// With the cell that it is tested against; absent where there is no test. Holm's family is the
-  /// table.
+  bool second = false;  // best after removing the best
+  /// The test against the reference cell; absent if there is none. Holm's family is the table.
   std::optional<metrics::PairedComparison> comparison;
   bool differs() const { return comparison && comparison->significant(kSignificance); }
 };
 
-/// A cell of a table: what is shown, and everything that it was made from. CellMaker fills in what
-/// was measured and of which trials, make_table the rest.
+/// A cell of a table with all data for showing it. CellMaker fills in the measurements and their
+/// trials, make_table the rest.
 struct Cell {
   using Kind = Measured::Kind;
   Measured measured;
@@ -87,15 +87,15 @@ struct Cell {
   InPaper published;
   Standing standing;
   Better better = Better::none;
-  std::optional<int> digits;  // decimals shown; absent: as many as it has, at most 6
+  std::optional<int> digits;  // number of decimals; absent: all, at most 6
   bool sign_shown = false;    // the number is a difference
   Spread errors = Spread::deviation;
 
-  /// Mean minus published number, where there are both.
+  /// Mean minus published number, if both exist.
   std::optional<double> difference() const;
 };
 
-/// A row's or a column's head.
+/// The head of a row or column.
 struct Head {
   std::string key;
   std::string group;
@@ -111,26 +111,25 @@ struct Table {
   std::vector<std::vector<Cell>> cells;  // (rows, columns)
   double confidence = 0.95;
   Spread errors = Spread::deviation;
-  std::string published_title;  // where the published numbers are from; empty: none
+  std::string published_title;  // source of the published numbers; empty: none
   bool best_of_row = false;     // TableSpec::best_of_row
-  std::string against;          // name of the row or column that cells are compared with
+  std::string against;          // name of the row or column used for comparison
 };
 
-/// Marks the best and the second best of each column (or row), from what cells show.
+/// Marks the best and second best shown value of each column (or row).
 void mark_best(Table& table);
 
-/// What the sections of a report are made from; all of it must outlive their making.
+/// The inputs for the sections of a report; must outlive their computation.
 struct Ingredients {
   const Definition& definition;
   const Dataset& data;
-  const std::vector<std::size_t>& trials;  // of data that the report selects, ascending
+  const std::vector<std::size_t>& trials;  // selected trials, as ascending indices into data
   const Published& published;
 };
 
 class CellMaker;
 
-/// Computes a table whose names were checked; what is wrong with its cells is in
-/// CellMaker::problems.
+/// Computes a table with validated names. Problems go to CellMaker::problems.
 Table make_table(const TableSpec& spec, const Ingredients& from, CellMaker& maker);
 
 }  // namespace petlab::reports

@@ -39,7 +39,7 @@ int width_of(UChar32 character) {
   return width == U_EA_WIDE || width == U_EA_FULLWIDTH ? 2 : 1;
 }
 
-// Commas between the thousands of the digits that `text` begins with.
+// Inserts thousands separators into the leading digits of `text`.
 std::string with_commas(const std::string& text) {
   const std::size_t whole = std::min(text.find_first_not_of("0123456789"), text.size());
   std::string grouped;

@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Calls `take` with every cell of the report.
+// Calls `take` for every cell of the report.
 template <typename Take>
 void each_cell(const Report& report, Take take) {
   for (const Section& section : report.sections) {
@@ -47,26 +47,27 @@ std::vector<std::string> last_of(std::vector<std::string> lines) {
 }
 
 AttemptRecord attempt_record(const results::AttemptFacts& facts) {
-  AttemptRecord made;
-  made.number = facts.attempt.number;
-  made.outcome = to_string(facts.outcome);
-  made.reason = facts.reason;
-  if (made.reason.empty() && facts.signal) made.reason = fmt::format("signal {}", *facts.signal);
-  if (made.reason.empty() && facts.exit_code.value_or(0) != 0) {
-    made.reason = fmt::format("exit code {}", *facts.exit_code);
+  AttemptRecord record;
+  record.number = facts.attempt.number;
+  record.outcome = to_string(facts.outcome);
+  record.reason = facts.reason;
+  if (record.reason.empty() && facts.signal)
+    record.reason = fmt::format("signal {}", *facts.signal);
+  if (record.reason.empty() && facts.exit_code.value_or(0) != 0) {
+    record.reason = fmt::format("exit code {}", *facts.exit_code);
   }
-  made.host = facts.begun.host;
-  made.device = facts.begun.device;
-  if (facts.launch && !facts.launch->host.empty()) made.host = facts.launch->host;
-  if (facts.launch && !facts.launch->device.empty()) made.device = facts.launch->device;
-  made.worker = facts.worker;
-  if (!facts.worker_version.empty()) made.worker += " " + facts.worker_version;
-  if (facts.begun.time > 0) made.begun_at = facts.begun.time;
-  if (facts.ended_at && made.begun_at && *facts.ended_at >= *made.begun_at) {
-    made.seconds = *facts.ended_at - *made.begun_at;
+  record.host = facts.begun.host;
+  record.device = facts.begun.device;
+  if (facts.launch && !facts.launch->host.empty()) record.host = facts.launch->host;
+  if (facts.launch && !facts.launch->device.empty()) record.device = facts.launch->device;
+  record.worker = facts.worker;
+  if (!facts.worker_version.empty()) record.worker += " " + facts.worker_version;
+  if (facts.begun.time > 0) record.begun_at = facts.begun.time;
+  if (facts.ended_at && record.begun_at && *facts.ended_at >= *record.begun_at) {
+    record.seconds = *facts.ended_at - *record.begun_at;
   }
-  made.log = last_of(printable_lines(facts.log_tail));
-  return made;
+  record.log = last_of(printable_lines(facts.log_tail));
+  return record;
 }
 
 std::string member_text(const Trial& trial) {
@@ -74,27 +75,28 @@ std::string member_text(const Trial& trial) {
 }
 
 TrialRecord record_of(const Trial& trial, const std::set<std::string>& configuration) {
-  TrialRecord made;
-  made.id = trial.id;
-  made.state = trial.state;
-  made.variant = trial.variant;
+  TrialRecord record;
+  record.id = trial.id;
+  record.state = trial.state;
+  record.variant = trial.variant;
   for (const std::string& field : configuration) {
     const results::Value& value = field_of(trial, field);
-    if (!std::holds_alternative<std::monostate>(value)) made.fields[field] = to_text(value);
+    if (!std::holds_alternative<std::monostate>(value)) record.fields[field] = to_text(value);
   }
-  made.fields["seed"] = std::to_string(trial.seed);
-  made.fields["tasks"] = fmt::format("{}", fmt::join(trial.tasks, ", "));
+  record.fields["seed"] = std::to_string(trial.seed);
+  record.fields["tasks"] = fmt::format("{}", fmt::join(trial.tasks, ", "));
   for (const char* size : {"bls_bits", "stored_bits"}) {
     const results::Value& value = field_of(trial, size);
-    if (!std::holds_alternative<std::monostate>(value)) made.fields[size] = to_text(value);
+    if (!std::holds_alternative<std::monostate>(value)) record.fields[size] = to_text(value);
   }
   for (const results::AttemptFacts& facts : trial.attempts) {
-    made.attempts.push_back(attempt_record(facts));
+    record.attempts.push_back(attempt_record(facts));
   }
-  return made;
+  return record;
 }
 
-// What attempts usually say, told once: of ten thousand it is a megabyte.
+// Typical properties of attempts, stored only once; this saves a megabyte for ten thousand
+// attempts.
 Json usual_json(const AttemptRecord& attempt) {
   return {{"number", attempt.number},
           {"outcome", attempt.outcome},
@@ -115,7 +117,7 @@ Json attempt_json(const AttemptRecord& attempt, const Json& usual) {
   return json;
 }
 
-// Steps and values in turn; six digits are more than a screen shows.
+// Alternates steps and values. Six digits exceed the resolution of a screen.
 Json curve_json(const LearningCurve& curve) {
   Json points = Json::array();
   for (const auto& [step, value] : curve.points) {
@@ -139,12 +141,12 @@ LearningCurve thinned_curve(LearningCurve curve) {
   return curve;
 }
 
-// Those of the first trials for whose metrics there is room, as a JSON array.
+// The ids of the first trials whose metric rows fit into `room`, as a JSON array.
 std::string trials_with_room(const std::vector<TrialRecord>& records,
                              const std::filesystem::path& database, std::int64_t room) {
   Json all = Json::array();
   for (const TrialRecord& record : records) all.push_back(record.id);
-  // An attempt has no more metrics that count than events that do, or lines that were read.
+  // Upper bound: an attempt has no more counting metrics than counting events or read lines.
   const results::QueryResult counts = results::query(
       database,
       "SELECT t.trial_id, sum(min(a.counts_to, a.events_lines)) FROM trials t JOIN attempts a ON "
@@ -171,7 +173,7 @@ std::string trials_with_room(const std::vector<TrialRecord>& records,
 std::vector<TrialRecord> trial_records(const Report& report, const Dataset& data) {
   std::unordered_map<std::string, std::vector<std::size_t>> places;
   for (std::size_t i = 0; i < data.trials.size(); ++i) places[data.trials[i].id].push_back(i);
-  std::unordered_set<const void*> lists;  // many cells share one
+  std::unordered_set<const void*> lists;  // shared by many cells
   std::unordered_set<std::string> seen;
   std::vector<TrialRecord> records;
   each_cell(report, [&](const Cell& cell) {
@@ -179,10 +181,10 @@ std::vector<TrialRecord> trial_records(const Report& report, const Dataset& data
     for (const std::string& id : *cell.trials.ids) {
       const auto place = places.find(id);
       if (place == places.end() || !seen.insert(id).second) continue;
-      TrialRecord& made =
+      TrialRecord& record =
           records.emplace_back(record_of(data.trials[place->second.front()], data.configuration));
       for (const std::size_t at : place->second) {
-        made.members.push_back(member_text(data.trials[at]));
+        record.members.push_back(member_text(data.trials[at]));
       }
     }
   });
@@ -194,7 +196,7 @@ void add_logs(std::vector<TrialRecord>& records, const LogEnd& log_end, const Pa
   for (TrialRecord& record : records) {
     if (record.attempts.empty()) continue;
     AttemptRecord& last = record.attempts.back();
-    // Nobody looks for a fault where there was none, and ten thousand files are not opened for it.
+    // Logs of finished attempts are rarely read, so do not open thousands of files.
     if (last.outcome == to_string(results::Outcome::finished)) continue;
     std::vector<std::string> lines = last_of(printable_lines(log_end(record.id, last.number)));
     std::size_t size = 0;
@@ -244,7 +246,7 @@ std::string trials_json(const std::vector<TrialRecord>& records) {
     return !record.attempts.empty();
   });
   const Json usual = tried == records.end() ? Json::object() : usual_json(tried->attempts.front());
-  // Told once: many trials differ in the seed alone.
+  // Stored once, because many trials differ only in the seed.
   Json configurations = Json::array();
   std::unordered_map<std::string, std::size_t> places;
   const auto configuration_of = [&](const TrialRecord& record) {
@@ -261,8 +263,8 @@ std::string trials_json(const std::vector<TrialRecord>& records) {
     return place->second;
   };
   Json trials = Json::object();
-  auto& made = trials.get_ref<Json::object_t&>();
-  made.reserve(records.size());
+  auto& entries = trials.get_ref<Json::object_t&>();
+  entries.reserve(records.size());
   for (const TrialRecord& record : records) {
     Json json = {{"state", record.state}, {"variant", printable(record.variant)}};
     for (const std::string& member : record.members) json["members"].push_back(printable(member));
@@ -275,8 +277,8 @@ std::string trials_json(const std::vector<TrialRecord>& records) {
       json["attempts"].push_back(attempt_json(attempt, usual));
     }
     for (const LearningCurve& curve : record.curves) json["curves"].push_back(curve_json(curve));
-    // No two have one id; [] would look through all that are there.
-    made.emplace_back(record.id, std::move(json));
+    // Ids are unique, so skip the linear search of operator[].
+    entries.emplace_back(record.id, std::move(json));
   }
   Json equal = Json::object();
   for (const auto& [field, value] : same) equal[printable(field)] = printable(value);

@@ -15,20 +15,20 @@ namespace petlab::reports {
 
 struct Report;
 
-/// What a page tells of an attempt. Texts are as they were reported: printable() is the renderer's.
+/// The data of an attempt for pages. Texts are as reported; the renderer applies printable().
 struct AttemptRecord {
   std::int64_t number = 1;
   std::string outcome;             // a word of results::Outcome
-  std::string reason;              // why it ended so; empty: nobody said
-  std::string host;                // and
-  std::string device;              // where it ran
-  std::string worker;              // with its version
+  std::string reason;              // why it ended; may be empty
+  std::string host;                // host name
+  std::string device;              // device on that host
+  std::string worker;              // includes its version
   std::optional<double> begun_at;  // seconds since 1970
   std::optional<double> seconds;   // until it ended
-  std::vector<std::string> log;    // its last lines, printable; empty: none at hand
+  std::vector<std::string> log;    // its last lines, printable; empty if not available
 };
 
-/// A metric of one trial over steps, those of the attempts that count.
+/// A metric of one trial over steps, from the attempts that count.
 struct LearningCurve {
   std::string split;
   std::string task;
@@ -36,44 +36,43 @@ struct LearningCurve {
   std::vector<std::pair<std::int64_t, double>> points;  // (step, value), ascending, at least two
 };
 
-/// What a page tells of a trial that a cell was made from.
+/// The data of a cell's trial for pages.
 struct TrialRecord {
   std::string id;
   std::string state;
-  std::string variant;               // of the first sweep that names it
-  std::vector<std::string> members;  // "sweep: variant", each sweep and variant that names it
-  std::map<std::string, std::string> fields;  // of its configuration, tasks and seed among them
+  std::string variant;               // in the first sweep that contains it
+  std::vector<std::string> members;  // "sweep: variant" for each sweep and variant that contains it
+  std::map<std::string, std::string> fields;  // of its configuration, including tasks and seed
   std::vector<AttemptRecord> attempts;        // by number
   std::vector<LearningCurve> curves;
 };
 
-/// The trials that cells of the report were made from or wait for, each once, in the order of the
-/// cells. Without curves, and with those last lines of logs that the database has.
+/// The trials of the report's cells, including those still missing, without repeats and in the
+/// order of the cells. Without curves; with the last log lines that the database contains.
 std::vector<TrialRecord> trial_records(const Report& report, const Dataset& data);
 
-/// The end of an attempt's log, some kilobytes; empty where it is not at hand.
+/// Reads the end of an attempt's log, a few kilobytes; empty if not available.
 using LogEnd = std::function<std::string(const std::string& trial_id, std::int64_t attempt)>;
 
-/// What a page has room for; what is beyond it is left out, whole trials at a time.
+/// Size limits of a page. Data of the trials beyond them is omitted, whole trials at a time.
 struct PageRoom {
-  std::int64_t metric_rows = 100'000;  // that curves are made from
+  std::int64_t metric_rows = 100'000;  // read for curves
   std::size_t log_bytes = std::size_t{1} << 20;
-  static constexpr std::size_t kCurvePoints = 100;  // a curve is thinned to
-  static constexpr std::size_t kLogLines = 12;      // of an attempt
+  static constexpr std::size_t kCurvePoints = 100;  // per curve, after thinning
+  static constexpr std::size_t kLogLines = 12;      // per attempt
 };
 
-/// Reads the last lines of each trial's last attempt, unless that has finished.
+/// Reads the last log lines of each trial's last attempt, unless it has finished.
 void add_logs(std::vector<TrialRecord>& records, const LogEnd& log_end, const PageRoom& room = {});
 
-/// Reads the learning curves of the trials in two queries, those of the first trials where there is
-/// no room for all. Throws results::Error for a database that cannot be read.
+/// Reads the learning curves of the trials with two queries, only those of the first trials if not
+/// all fit. Throws results::Error for an unreadable database.
 void add_curves(std::vector<TrialRecord>& records, const std::filesystem::path& database,
                 const PageRoom& room = {});
 
-/// JSON for the page's script (docs/reports.md does not promise it): `same`, the fields that are
-/// equal in all trials; `configurations`, the different ones of the others but the seed; `attempt`,
-/// what attempts say that say nothing else; `trials` by id, each with its seed and the place of its
-/// configuration.
+/// JSON for the page's script (not a public format): `same`, the fields that are equal in all
+/// trials; `configurations`, the distinct values of the others except the seed; `attempt`, the
+/// defaults for attempts; `trials` by id, each with its seed and the index of its configuration.
 std::string trials_json(const std::vector<TrialRecord>& records);
 
 }  // namespace petlab::reports

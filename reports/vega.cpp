@@ -14,12 +14,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Okabe and Ito's colours, which people with colour blindness can tell apart, without the black
-// that a dark page swallows.
+// Okabe and Ito's colours, which are distinguishable with colour blindness, without black, which is
+// invisible on dark pages.
 constexpr const char* kColours[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
                                     "#E69F00", "#56B4E9", "#7F7F7F"};
 
-// Names for the legend: those of several series are told apart by their keys.
+// Legend names. Series with the same name are distinguished by their keys.
 class Names {
  public:
   std::string of(const std::string& name, const std::string& key) {
@@ -55,25 +55,25 @@ Json point_row(const std::string& series, const Figure& figure, const FigurePoin
   return row;
 }
 
-// `largest`: of the values at it.
+// `largest` is the largest value on the axis.
 Json axis(const AxisTitle& title, const char* field, double largest) {
   Json scale = {{"zero", false}, {"padding", 12}};
-  // Scores end at round numbers; a ratio of 1.1 or a step behind the last would be none.
+  // Round ends suit scores, but not a ratio of 1.1 or steps after the last.
   if (field == std::string_view("x")) scale["nice"] = false;
   if (title.log) scale = {{"type", "log"}, {"nice", false}, {"padding", 16}};
-  Json made = {{"field", field},
+  Json axis = {{"field", field},
                {"type", "quantitative"},
                {"title", printable(title.name)},
                {"scale", scale}};
-  // 500000 bits are 500k.
+  // Shows 500000 bits as 500k.
   const char* format = largest >= 10'000 ? "~s" : "~g";
-  if (title.log) made["axis"] = {{"format", format}, {"labelOverlap", true}, {"tickCount", 6}};
-  return made;
+  if (title.log) axis["axis"] = {{"format", format}, {"labelOverlap", true}, {"tickCount", 6}};
+  return axis;
 }
 
 Json only(const char* source) { return {{{"filter", {{"field", "source"}, {"equal", source}}}}}; }
 
-// A line across has no x, deviation and note.
+// A horizontal line has no x, deviation or note.
 Json tooltip(const Figure& figure, bool of_point) {
   Json shown = Json::array();
   const auto add = [&](const char* field, const std::string& title, const char* type) {
@@ -168,16 +168,16 @@ std::string to_vega_lite(const Figure& figure) {
     encoding["tooltip"] = tooltip(figure, with_x);
     return Json{{"transform", only(source)}, {"mark", std::move(mark)}, {"encoding", encoding}};
   };
-  // A layer without a point would make Vega warn of an axis without ends.
-  std::map<std::string, bool> there;
+  // Vega would warn about an axis without range for a layer without points.
+  std::map<std::string, bool> present;
   for (const Json& row : values) {
-    there[row["source"]] = true;
-    if (row.contains("low")) there["bars"] = true;
+    present[row["source"]] = true;
+    if (row.contains("low")) present["bars"] = true;
   }
   Json layers = Json::array();
   const bool many = figure.series.size() > 8;
-  const auto add = [&](const char* needs, Json made) {
-    if (there[needs]) layers.push_back(std::move(made));
+  const auto add = [&](const char* needs, Json specification) {
+    if (present[needs]) layers.push_back(std::move(specification));
   };
   add("measured", layer("measured", {{"type", "line"}, {"strokeWidth", many ? 1.2 : 2}}, 1, true));
   Json bars = layer("measured", {{"type", "rule"}, {"strokeWidth", 1.4}}, 0.8, true);

@@ -8,23 +8,23 @@
 
 namespace petlab::reports {
 
-/// The figure as one Vega-Lite specification (version 6, JSON) with its data inside: measured
-/// points with their error bars, published ones hollow and dashed, lines across, tooltips, a legend
-/// that filters. No text of the data is an expression.
+/// Converts a figure to one Vega-Lite specification (version 6, JSON) with inline data: measured
+/// points with error bars, published ones hollow and dashed, horizontal lines, tooltips, a legend
+/// that filters. Texts of the data are never evaluated as expressions.
 std::string to_vega_lite(const Figure& figure);
 
-/// A picture that is wanted.
+/// A picture to draw.
 struct Drawing {
   std::string specification;  // Vega-Lite
   std::string kind;           // svg, pdf, png
 };
 
-/// Where the set-up puts the tools of figures: a virtual environment with vl-convert, and the
-/// script of pages.
+/// The folder where the set-up installs the tools for figures: a virtual environment with
+/// vl-convert, and the script of pages.
 std::filesystem::path figure_tools(const std::filesystem::path& home);
 
-/// The pictures' bytes, in their order, all drawn by one run of vl-convert, without a browser and
-/// without a network. Throws reports::NotDrawn where it is not in place or fails.
+/// Draws pictures and returns their bytes in order. One run of vl-convert draws all, without
+/// browser or network. Throws reports::NotDrawn if it is missing or fails.
 std::vector<std::string> draw(const std::vector<Drawing>& drawings,
                               const std::filesystem::path& home);
 

@@ -9,7 +9,7 @@
 namespace petlab::reports {
 namespace {
 
-// Scores of tasks that no trial names are known only after reading.
+// Scores of tasks that no trial lists are only known after reading.
 bool may_show(const Selection& where, const Trial& trial) {
   return matches(where, trial) ||
          std::any_of(where.conditions.begin(), where.conditions.end(),

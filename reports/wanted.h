@@ -11,26 +11,26 @@
 
 namespace petlab::reports {
 
-/// What of a database some reports can show; the rest need not be read.
+/// The part of a database that some reports need; the rest is not read.
 struct Wanted {
-  /// Which trials of the sweeps the report is about.
+  /// Conditions on the trials of the sweeps.
   std::vector<results::Condition> where = {};
-  /// Fields of trials that the reports name; others need not be known.
+  /// Trial fields that the reports use; others may be missing.
   std::set<std::string> fields = {};
-  /// Whether the reports' own selections have that metric.
+  /// True if a selection of the reports includes the metric.
   std::function<bool(const Series&)> series;
-  /// Whether the trial's metrics may be shown.
+  /// True if the trial's metrics may be shown.
   std::function<bool(const Trial&)> trial;
-  /// Every step at which a metric was reported, not only the value that counts.
+  /// Read every step of a metric, not only the value that counts.
   bool every_step = false;
-  /// Of each trial on how many examples it was trained and scored.
+  /// Read the numbers of examples that each trial was trained and scored on.
   bool examples = false;
 };
 
-/// What these definitions can show. They must outlive it.
+/// The data these definitions can show. They must outlive the result.
 Wanted wanted_by(std::span<const Definition> definitions);
 
-/// What the selection can select. It must outlive it.
+/// The data the selection can select. It must outlive the result.
 Wanted wanted_by(const Selection& where, bool every_step);
 
 }  // namespace petlab::reports

@@ -7,7 +7,7 @@
 
 namespace petlab::reports {
 
-/// `; did you mean X?` with the candidate nearest to `word`; empty where none is near.
+/// `; did you mean X?` with the candidate nearest to `word`; empty if none is similar.
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);
 
 /// `a, b, c`.

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes a virtual environment with Playwright and axe-core, by which the tests drive a real Chromium
-# through report pages, and prints its Python. Does nothing twice. No browser is downloaded: the
-# distribution's chromium is driven.
+# Creates a virtual environment with Playwright and axe-core, which the tests use to test report
+# pages in a real Chromium, and prints its Python. A second call does nothing. No browser is
+# downloaded: the tests use the distribution's chromium.
 #
-#   scripts/browser_venv.sh           makes it where it is not there
-#   scripts/browser_venv.sh --there   exit code 1 where it, or chromium, is not there
+#   scripts/browser_venv.sh           creates it if it is missing
+#   scripts/browser_venv.sh --there   exits with 1 if it or chromium is missing
 #
 # PETLAB_HOME   as for setup.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the site from README.md and docs/, with a page for each command and for the Python package.
-# A warning is an error; so is a link or an anchor that leads nowhere.
+# Fails on warnings and on broken links or anchors.
 #
 #   scripts/build_site.sh [FOLDER_OF_PROGRAMS [FOLDER]]
 #
@@ -25,7 +25,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$python" -B scripts/site/pages.py "$programs/petlab" "$work/pages"
 cat scripts/site/mkdocs.yml "$work/nav.yml" >"$work/mkdocs.yml"
-# Not --quiet, which would also keep --strict from counting the warnings.
+# --quiet would also keep --strict from counting the warnings.
 NO_MKDOCS_2_WARNING=1 "$python" -m mkdocs build --strict --clean \
   --config-file "$work/mkdocs.yml" --site-dir "$site" >"$work/log" 2>&1 ||
   die "the site has faults:

@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
-# Fails where a source is not as clang-format and ruff write it, or where shellcheck sees a fault in
-# a script.
+# Fails if clang-format or ruff would change a source, or if shellcheck finds a problem in a script.
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 git ls-files -z '*.h' '*.cpp' | xargs -0 -r clang-format --dry-run --Werror --style=file ||
   die "run: git ls-files '*.h' '*.cpp' | xargs clang-format -i"
 git ls-files -z '*.sh' .ci/run | xargs -0 -r shellcheck --external-sources --exclude=SC1091
-# Python's style, where ruff is there (scripts/setup.sh --dev).
+# Checks Python style only if ruff is installed (scripts/setup.sh --dev).
 if python=$(scripts/python_venv.sh --there); then
   folders=(. ../examples ../scripts/rehearsal ../scripts/pictures ../scripts/prose
     ../scripts/site)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Fails on an include that follows no arrow of the tables below.
+"""Fails on an include that the tables below do not allow.
 
 docs/internals/architecture.md describes the folders.
 
-Checks which folder includes which, inside cli/, orchestrator/ and trainer/ too; that an include goes
-along every arrow; that no arrows go in a circle; that LibTorch and SQLite stay in their rooms, and
-that nobody includes anything of CUDA; that the CMakeLists.txt of each folder links the folders of
-its row and no other; that the tables of docs/internals/architecture.md have these rows.
+Checks that folders include only what their rows allow, also inside cli/, orchestrator/ and
+trainer/; that every arrow is used by an include; that no arrows form a circle; that LibTorch and
+SQLite are included only in their folders, and CUDA nowhere; that the CMakeLists.txt of each folder
+links exactly the folders of its row; and that the tables of docs/internals/architecture.md have
+these rows.
 """
 import pathlib
 import re
@@ -14,7 +15,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# folder -> the folders that it may know
+# folder -> the folders it may include
 ARROWS = {
     "base": set(),
     "metrics": {"base"},
@@ -31,8 +32,8 @@ ARROWS = {
     "cli": {"base", "metrics", "sweeps", "protocol", "fetch", "results", "questions",
             "orchestrator", "reports", "exports", "serving"},
 }
-# folder -> its own folders -> those of them that they may know; what lies in the folder itself is
-# known by none of them
+# folder -> its subfolders -> the subfolders they may include; files directly in the folder may not
+# be included by any of them
 INNER = {
     "cli": {
         "options": set(),
@@ -71,7 +72,7 @@ INNER = {
 }
 # a library's headers -> where they may be included
 ROOMS = {
-    # One build serves every device: of CUDA there is nothing at compile time.
+    # One build serves all devices, so CUDA headers are not allowed anywhere.
     r"(cu(da|blas|dnn|solver|sparse|rand|fft)|nccl|nvml|nvrtc|thrust|cub/|hip/|"
     r"(ATen|c10|ATen/native/transformers|torch/csrc)/(cuda|cudnn|hip)/)": (),
     r"(torch|ATen|c10)/": ("trainer/", "tests/trainer/", "bench/trainer"),
@@ -83,7 +84,7 @@ ROOMS = {
     r"(sqlite3|SQLiteCpp)": ("results/", "tests/results/", "bench/results"),
 }
 problems = []
-followed = set()  # (folder, folder that it includes)
+followed = set()  # (folder, folder it includes)
 
 
 def includes(path):
@@ -154,7 +155,7 @@ for folder, allowed in ARROWS.items():
     for other in sorted(allowed - linked):
         problems.append(f"{folder}/CMakeLists.txt does not link {other}, which {folder} may know")
 
-# docs/internals/architecture.md shows the same arrows to people; a row may say "all above".
+# docs/internals/architecture.md documents the same arrows; a row may say "all above".
 tables = {"": {**ARROWS}, **{f"{folder}/": inner for folder, inner in INNER.items()}}
 inside, above = "", []
 page = (ROOT / "docs/internals/architecture.md").read_text()
@@ -162,7 +163,7 @@ for number, line in enumerate(page.splitlines(), 1):
     if match := re.match(r"Inside `(\w+/)`", line):
         inside, above = match.group(1), []
     row = re.match(r"\| `(\w+)/` \|.*\| ([^|]+) \|$", line)
-    if not row or (row[1] == "python" and not inside):  # which has no C++
+    if not row or (row[1] == "python" and not inside):  # python has no C++
         continue
     part, said = row[1], row[2]
     where = f"docs/internals/architecture.md:{number}: {inside}{part}"

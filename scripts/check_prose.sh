@@ -13,7 +13,6 @@ if ! python=$(scripts/prose_venv.sh --there); then
   exit 77
 fi
 [ $# -eq 0 ] || set -- --petlab "$1/petlab"
-# Older than the check.
 mapfile -t pages < <(find README.md AGENTS.md docs -name '*.md' | sort)
 "$python" -B scripts/prose/check.py "$@" "${pages[@]}"
 say "The prose is plain"

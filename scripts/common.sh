@@ -1,6 +1,5 @@
 # shellcheck shell=bash
-# Shared by the scripts: messages, and where petlab keeps what it does not build.
-# Sourced, never run.
+# Shared by the scripts: messages, and the folders of downloaded tools. Sourced, never run.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -13,7 +12,7 @@ die() {
   exit 1
 }
 jobs_for_build() {
-  # A file that includes LibTorch takes up to 2.5 GiB to compile.
+  # Compiling a file that includes LibTorch takes up to 2.5 GiB.
   local cores memory_kib by_memory
   cores=$(nproc)
   memory_kib=$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo)
@@ -22,6 +21,6 @@ jobs_for_build() {
   [ "$by_memory" -lt "$cores" ] && cores=$by_memory
   printf '%s' "$cores"
 }
-# One compiler cache serves every clone and every build folder.
+# All clones and build folders share one compiler cache.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Fuzzes every reader and tokenizer, or the targets that are named, for so many processor seconds
-# each, under AddressSanitizer and UBSan (docs/internals/fuzzing.md).
+# Fuzzes all readers and tokenizers, or the given targets, for SECONDS of processor time each, under
+# AddressSanitizer and UBSan (docs/internals/fuzzing.md).
 #
 #   scripts/fuzz.sh SECONDS [TARGET...]     TARGET as in tests/fuzz/CMakeLists.txt: tokenizer_13a
 #
-# Inputs that were found are kept in build/fuzz/corpus and are where the next run begins. Stops at
-# the first finding; the input that shows it is in build/fuzz/findings.
-# Targets that write files run about ten times as fast with TMPDIR in memory: TMPDIR=/dev/shm.
+# New inputs are kept in build/fuzz/corpus, where the next run starts. Stops at the first finding
+# and leaves its input in build/fuzz/findings. Targets that write files run about ten times as fast
+# with TMPDIR in memory: TMPDIR=/dev/shm.
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 [[ "${1:-}" =~ ^[1-9][0-9]*$ ]] || die "the first argument is '${1:-}', must be seconds a target"
@@ -28,12 +28,12 @@ if [ $# -gt 0 ]; then
 fi
 cmake --build build/fuzz -j "$(jobs_for_build)" --target "${targets[@]/#/fuzz_}"
 
-# cpu_seconds PID: of a process that runs; 0 when it is gone.
+# cpu_seconds PID: processor time of a running process; 0 if it has ended.
 ticks=$(getconf CLK_TCK)
 cpu_seconds() {
   local stat
   stat=$(cat "/proc/$1/stat" 2>/dev/null) || { echo 0 && return; }
-  # Behind "pid (name) ": the state is field 3, utime 14, stime 15.
+  # After "pid (name) ": the state is field 3, utime 14, stime 15.
   local fields
   read -ra fields <<<"${stat##*) }"
   echo $(((fields[11] + fields[12]) / ticks))
@@ -48,13 +48,13 @@ for target in "${targets[@]}"; do
   build/fuzz/bin/fuzz_"$target" -max_len=512 -print_final_stats=1 -artifact_prefix="$findings/" \
     "$corpus" >"$log" 2>&1 &
   fuzzer=$!
-  # Processor seconds and not the clock's: on a busy machine that is what was tried.
+  # Measured in processor time, which reflects the work done even on a busy machine.
   while kill -0 "$fuzzer" 2>/dev/null; do
     sleep 1
     used=$(cpu_seconds "$fuzzer")
     if [ "$used" -ge "$seconds" ]; then
-      # Ends between two inputs. On SIGINT libFuzzer prints and cleans up within the signal's
-      # handler, which waits for ever where the signal came within malloc.
+      # SIGUSR1 ends libFuzzer between two inputs. On SIGINT it prints and cleans up inside the
+      # signal handler, which hangs if the signal arrives during malloc.
       kill -USR1 "$fuzzer" || true
       break
     fi

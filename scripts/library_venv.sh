@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Makes a virtual environment with the Python libraries that petlab is tested and timed beside, and
-# prints its Python. Does nothing twice. LibTorch's wheel serves as its torch where it is there.
+# Creates a virtual environment with the Python libraries that petlab is compared with in tests and
+# benchmarks, and prints its Python. A second call does nothing. Uses LibTorch's wheel as torch if
+# it is installed.
 #
-#   scripts/library_venv.sh           makes it where it is not there
-#   scripts/library_venv.sh --there   exit code 1 where it is not there
+#   scripts/library_venv.sh           creates it if it is missing
+#   scripts/library_venv.sh --there   exits with 1 if it is missing
 #
 # PETLAB_HOME, PETLAB_TORCH_INDEX   as for setup.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Makes the pictures of docs/ and README.md again: table 1 and figure 3 of the paper from its rehearsal,
-# accuracy against storage from the quickstart. Both must have been run:
+# Redraws the pictures of docs/ and README.md: table 1 and figure 3 of the paper from its rehearsal,
+# accuracy against storage from the quickstart. Run both first:
 #
 #   scripts/rehearse_paper.sh published && scripts/quickstart.sh && scripts/make_pictures.sh
 #
 #   scripts/make_pictures.sh [FOLDER_OF_PROGRAMS [REHEARSAL.db [QUICKSTART.db]]]
 #
-# FOLDER_OF_PROGRAMS is build/release/bin, else build/no-torch/bin; the databases are those that the two
-# leave in build/.
+# FOLDER_OF_PROGRAMS is build/release/bin, else build/no-torch/bin. The default databases are those
+# that the two scripts leave in build/.
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 programs=${1:-build/release/bin}

@@ -40,8 +40,8 @@ LOGS = ROOT / "build/mutant-logs"
 RUN_SECONDS = 600
 NOTICED, UNNOTICED = "noticed", "UNNOTICED"
 KEYS = ("Breaks", "Preset", "Build", "Run")
-CMAKE_OPTIONS = []  # further ones, of --cmake
-# Starts each source that holds a mutant. A mutant may leave a variable unused.
+CMAKE_OPTIONS = []  # additional options from --cmake
+# Prepended to each source with a mutant, because a mutant may leave a variable unused.
 LENIENT = """\
 #pragma GCC diagnostic warning "-Wunused"
 #pragma GCC diagnostic warning "-Wextra"
@@ -130,7 +130,7 @@ def run(command, log, seconds=None, mutant=None, **options):
         except subprocess.TimeoutExpired:
             return None
         finally:
-            # Also ends the children of an interrupted command.
+            # Also kills the children of an interrupted command.
             try:
                 os.killpg(child.pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -159,8 +159,8 @@ def prepare():
 
 def build(preset, targets, log):
     folder = TREE / "build" / preset
-    # A changed source is compiled alone. Warnings are errors, as in the checks, so that most objects
-    # are in the compiler cache.
+    # Sources are compiled separately (no unity build). Warnings are errors, as in the checks, so
+    # that most objects are in the compiler cache.
     if run(["cmake", "--preset", preset, "-DPETLAB_TESTS=ON", "-DPETLAB_BENCH=OFF",
             "-DPETLAB_WERROR=ON", "-DCMAKE_UNITY_BUILD=OFF", *CMAKE_OPTIONS], log) != 0:
         return False
@@ -169,13 +169,13 @@ def build(preset, targets, log):
 
 
 def apply(mutant):
-    """What stopped the patch from applying; empty if it applied."""
+    """The error if the patch did not apply; empty if it applied."""
     done = git("apply", "-C1", "--recount", mutant.file.resolve(), check=False)
     return "" if done.returncode == 0 else done.stderr.strip().splitlines()[0]
 
 
 def function_bodies(source):
-    """The byte ranges of the bodies of all functions that run at run time."""
+    """The byte ranges of the bodies of all functions that are not evaluated at compile time."""
     found = []
 
     def visit(node):
@@ -216,7 +216,7 @@ def changed_bodies(before, after):
             return None
         found[around[0]] = None
     for first, last in found:
-        # No change touches the first or the last line of a body: both move by what precedes them.
+        # Changes never touch the first or last line of a body: both shift by the lines before them.
         def moved(place):
             return place + sum((new_at[j2] - new_at[j1]) - (old_at[i2] - old_at[i1])
                                for _, i1, i2, j1, j2 in changes if old_at[i2] <= place)
@@ -268,7 +268,7 @@ def failed_tests(log):
 
 
 def judge(mutant, selected=None):
-    """Whether the tests notice a built mutant, and by what."""
+    """Whether the tests notice a built mutant, and which tests."""
     log = LOGS / f"{mutant.name}.log"
     log.write_bytes(b"")
     for command in mutant.commands():
@@ -301,7 +301,7 @@ def judge_selected(preset, mutants, jobs, report):
         begin = log.stat().st_size
         if build(preset, {target for mutant in mutants for target in mutant.targets}, log):
             break
-        # A mutant that does not compile next to the original is built alone.
+        # Mutants that do not compile together with the original are built separately.
         errors = log.read_bytes()[begin:].decode(errors="replace")
         broken = {mutant for name, those in by_file.items() for mutant in those
                   if re.search(rf"{re.escape(name)}:\d+:\d+: error", errors)}

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# A virtual environment of pinned packages, made once. Sourced after common.sh, never run.
+# Creates virtual environments of pinned packages. Sourced after common.sh, never run.
 
-# pinned_venv NAME ARGUMENT PACKAGE...: prints the Python of $PETLAB_HOME/NAME, which has these
-# packages and no others; makes it where it has not, under a lock. With the argument --there it only
-# looks: exit code 1 where it has not. The caller may define prepare_venv SITE_PACKAGES, which is
-# called before pip, and the array pip_options.
+# pinned_venv NAME ARGUMENT PACKAGE...: prints the Python of $PETLAB_HOME/NAME, which has exactly
+# these packages; creates it under a lock if necessary. With the argument --there it creates nothing
+# and returns 1 if the environment is missing. The caller may define prepare_venv SITE_PACKAGES,
+# which is called before pip, and the array pip_options.
 pinned_venv() {
   local name=$1 argument=$2
   shift 2

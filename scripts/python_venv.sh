@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Makes a virtual environment with what the Python package is tested with, and prints its Python.
-# Does nothing twice.
+# Creates a virtual environment with the test dependencies of the Python package, and prints its
+# Python. A second call does nothing.
 #
-#   scripts/python_venv.sh           makes it where it is not there
-#   scripts/python_venv.sh --there   exit code 1 where it is not there
+#   scripts/python_venv.sh           creates it if it is missing
+#   scripts/python_venv.sh --there   exits with 1 if it is missing
 #
 # PETLAB_HOME   as for setup.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sets everything up, builds petlab, runs a real sweep end to end, prints its table and draws its
-# figure. Run again, it finds the trials done and prints the same.
+# Sets up and builds petlab, runs a real sweep end to end, prints its table and draws its figure. A
+# second call finds the trials done and prints the same.
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 scripts/setup.sh
@@ -8,7 +8,7 @@ scripts/build.sh release -DPETLAB_TESTS=OFF -DPETLAB_BENCH=OFF
 sweep=$PWD/sweeps/quickstart.yaml
 petlab=$PWD/build/release/bin/petlab
 mkdir -p build/quickstart
-cd build/quickstart || exit  # where petlab.db and petlab.runs go
+cd build/quickstart || exit  # petlab.db and petlab.runs go here
 say "Running sweeps/quickstart.yaml (some minutes; Ctrl-C stops it, the same command goes on)"
 "$petlab" run "$sweep"
 say "The table, and the figure's points"

@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# Rehearses the paper in minutes, without weights, data or a GPU: all of sweeps/paper is planned, run
-# by petlab with a worker that answers each trial with given numbers, and reported; what the reports
-# show is compared with what they must show.
+# Rehearses the paper in minutes, without weights, data or a GPU: plans all of sweeps/paper, runs it
+# with a worker that answers each trial with given numbers, reports it, and compares the reports
+# with the expected values.
 #
 #   scripts/rehearse_paper.sh [published|noise|all] [FOLDER_OF_PROGRAMS [FOLDER]]
 #
-# published   every trial answers what the paper prints: every printed cell of tables 1 to 16 and
-#             every printed point of figure 3 must come back, but for the listed errata
-# noise       three seeds that differ: means, deviations, intervals, tests and marks must be those of
-#             numpy and scipy (scripts/statistics_venv.sh; exit code 77 where they are not there)
+# published   every trial answers with the paper's numbers: every printed cell of tables 1 to 16 and
+#             every printed point of figure 3 must reappear, except for the listed errata
+# noise       three seeds with different numbers: means, deviations, intervals, tests and marks must
+#             equal those of numpy and scipy (scripts/statistics_venv.sh; exits with 77 if they are missing)
 # all         both (the default)
 #
-# Where pdflatex is there, the LaTeX of all tables and figures is compiled too, without a warning.
+# If pdflatex is installed, the LaTeX of all tables and figures must also compile without warnings.
 #
-# FOLDER_OF_PROGRAMS is build/release/bin, else build/no-torch/bin; databases, runs and the page with
-# all reports are made in FOLDER (build/rehearsal), in place of those of an earlier rehearsal.
+# FOLDER_OF_PROGRAMS is build/release/bin, else build/no-torch/bin. Databases, runs and the page
+# with all reports go to FOLDER (build/rehearsal) and replace those of an earlier rehearsal.
 caller=$PWD
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# absolute PATH: as the caller means it.
+# absolute PATH: resolves a path relative to the caller's folder.
 absolute() { case "$1" in /*) printf '%s' "$1" ;; *) printf '%s' "$caller/$1" ;; esac; }
 
 feed=${1:-all}
@@ -46,7 +46,7 @@ if [[ " ${feeds[*]} " == *" noise "* ]] && ! scipy=$(scripts/statistics_venv.sh 
   exit 77
 fi
 
-# Only what an earlier rehearsal made of the same feed is removed.
+# Removes only the results of an earlier rehearsal with the same feed.
 mkdir -p "$out"
 rm -rf "${out:?}/home"
 for feed in "${feeds[@]}"; do rm -rf "${out:?}/$feed"{.db,.db-shm,.db-wal,.runs,}; done
@@ -62,7 +62,7 @@ check() { # check PYTHON PROGRAM FEED [ARGUMENTS...]
   "$python" -B "scripts/rehearsal/$program" "$petlab" "$out/$feed.db" "$@"
 }
 
-compile_latex() { # compile_latex FOLDER: its all.tex, as it is
+compile_latex() { # compile_latex FOLDER: compiles its all.tex unchanged
   if ! command -v pdflatex >/dev/null; then
     say "There is no pdflatex (Debian: texlive-latex-extra texlive-pictures): the LaTeX was not compiled"
     return

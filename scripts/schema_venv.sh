@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Makes a virtual environment with jsonschema and PyYAML, with which a test checks files by the schemas of
-# `petlab schema`, and prints its Python. Does nothing twice.
+# Creates a virtual environment with jsonschema and PyYAML, which a test uses to check files against
+# the schemas of `petlab schema`, and prints its Python. A second call does nothing.
 #
-#   scripts/schema_venv.sh           makes it where it is not there
-#   scripts/schema_venv.sh --there   exit code 1 where it is not there
+#   scripts/schema_venv.sh           creates it if it is missing
+#   scripts/schema_venv.sh --there   exits with 1 if it is missing
 #
 # PETLAB_HOME   as for setup.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Installs what petlab needs on Debian 12 and 13 or Ubuntu 24.04 (x86-64, arm64), says what it does,
-# and does nothing twice.
+# Installs what petlab needs on Debian 12 and 13 or Ubuntu 24.04 (x86-64, arm64) and reports each
+# step. A second call does nothing.
 #
-#   scripts/setup.sh          to build and run petlab
-#   scripts/setup.sh --dev    also what tests, checks and fuzzing use
+#   scripts/setup.sh          the requirements for building and running petlab
+#   scripts/setup.sh --dev    also the tools for tests, checks and fuzzing
 #
 # PETLAB_HOME          folder for LibTorch, models and data (default ~/.local/share/petlab)
-# PETLAB_TORCH_INDEX   a package index to take the torch wheel from, instead of pip's own
-# PETLAB_WITH_GPU      1: with CUDA's libraries though no GPU is seen (for a container); 0: without
-#                      them though there is one
+# PETLAB_TORCH_INDEX   the package index for the torch wheel, in place of pip's default
+# PETLAB_WITH_GPU      1: install CUDA's libraries even if no GPU is visible (for a container); 0:
+#                      never install them
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 dev=false
@@ -27,19 +27,19 @@ packages=(
 )
 dev_packages=(catch2 clang clang-format clang-tidy libclang-rt-dev git jq sqlite3 shellcheck)
 $dev && packages+=("${dev_packages[@]}")
-# Distributions name the packages by version; the oldest that will do is the one that was tried
-# longest.
+# Distributions put the version into the package names. The oldest available one is preferred,
+# because it was tested longest.
 boost_versions=(1.81 1.83 1.84 1.85 1.86 1.87 1.88)
 
 mkdir -p "$PETLAB_HOME" || die "cannot make the folder $PETLAB_HOME; PETLAB_HOME names another"
 
-# One at a time: two set-ups started together would unpack over each other.
+# Locked, because two set-ups running at the same time would overwrite each other's files.
 exec 9>"$PETLAB_HOME/.setup.lock" || die "cannot write in $PETLAB_HOME; PETLAB_HOME names another"
 flock 9
 
 log=$PETLAB_HOME/setup.log
 : >"$log"
-# quietly WHAT COMMAND...: output to the log; where it fails, the log's end and one line.
+# quietly WHAT COMMAND...: writes output to the log; on failure prints the log's end and one line.
 quietly() {
   local what=$1
   shift
@@ -53,7 +53,7 @@ quietly() {
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null || true)" = installed ]; }
 as_root=()
 updated=false
-# Lists once, before the first package is looked up or installed. True where packages can be had.
+# Updates the package lists once, before the first look-up. True if packages can be installed.
 can_install() {
   command -v apt-get >/dev/null || return 1
   if [ "$(id -u)" -ne 0 ]; then
@@ -97,7 +97,7 @@ else
   quietly "apt-get install" apt_install "${missing[@]}"
 fi
 
-# ---- What a test each needs that is left out where it cannot be had
+# ---- Requirements of single tests, which are skipped if these cannot be installed
 # for_a_test WHAT PACKAGES...
 for_a_test() {
   local what=$1 missing=() package
@@ -115,14 +115,14 @@ for_a_test() {
 }
 if $dev; then
   for_a_test Slurm slurmctld slurmd slurm-client munge
-  # Of the distribution; Ubuntu's is a snap, which the test does without.
+  # Debian's package. Ubuntu's is a snap, which the test does not use.
   for_a_test Chromium chromium
-  # 150 MB; compiles what reports and score tables write.
+  # 150 MB; compiles the LaTeX of reports and score tables.
   for_a_test LaTeX texlive-latex-base
 fi
 
-# ---- LibTorch, from the Python wheel (nothing of Python is used, only its libraries)
-# Any build will do: petlab links what all of them have (docs/internals/building.md).
+# ---- LibTorch, from the Python wheel (only its libraries are used)
+# Any build works: petlab links only what all of them contain (docs/internals/building.md).
 venv=$PETLAB_HOME/venv
 torch_folder() {
   find "$venv/lib" -maxdepth 3 -type d -path '*/site-packages/torch' 2>/dev/null | head -n 1
@@ -167,13 +167,13 @@ else
       rm -rf "$venv"
       quietly "python3 -m venv" python3 -m venv "$venv"
     fi
-    # Without its Python dependencies: only its C++ libraries are used.
+    # --no-deps, because only its C++ libraries are used.
     quietly "pip install torch==$torch_version (PETLAB_TORCH_INDEX names another index)" \
       pip_install --no-deps "torch==$torch_version"
     torch_found || die "pip installed torch, but $torch_version is not in $venv"
     say "LibTorch: $(mib_of "$(torch_folder)") MiB in $(torch_folder)"
   fi
-  # A CUDA build computes on a CPU with two small libraries, on a GPU with all that it names.
+  # On a CPU, a CUDA build needs two small libraries; on a GPU, all that it lists.
   with=cpu
   gpu_there && with=gpu
   needs=$("$venv/bin/python3" scripts/torch_needs.py "$with" 2>>"$log") ||
@@ -192,11 +192,11 @@ else
 fi
 
 # ---- A small real encoder and real labelled text
-# checked FILE SHA256: true where the file is there with that content.
+# checked FILE SHA256: true if the file exists with that content.
 checked() { [ -f "$1" ] && [ "$(sha256sum "$1" | cut -d' ' -f1)" = "$2" ]; }
 scratch=$(mktemp -d "$PETLAB_HOME/.unpack.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
-# The virtual environment has pip even where Debian's python3 has none.
+# The virtual environment has pip, which Debian's python3 may lack.
 python=$PETLAB_HOME/venv/bin/python3
 [ -x "$python" ] || python=python3
 fetch() { # fetch WHAT FILE SHA256 PIP-OPTIONS...: a package's file into the scratch folder
@@ -263,7 +263,7 @@ else
   rm -rf "$snippets"
   mv "$scratch/snippets" "$snippets"
 fi
-# ---- What draws figures: vl-convert, which needs no browser, and Vega's script for pages
+# ---- Tools for figures: vl-convert, which needs no browser, and Vega's script for pages
 figure_package=vl-convert-python==1.9.0.post1
 figures=$PETLAB_HOME/figures
 page_script='import sys, vl_convert
@@ -284,9 +284,10 @@ else
       "(--format vega) are written all the same"
   fi
 fi
-# ---- For the tests of the Python package, and beside Python
+# ---- Tools for the tests of the Python package and for tests against Python libraries
 if $dev; then
-  # test_tool NAME SCRIPT WITHOUT: a virtual environment, and what is skipped without it
+  # test_tool NAME SCRIPT WITHOUT: installs a virtual environment, or reports what is skipped
+  # without it
   test_tool() {
     local python
     if python=$("scripts/$2" 2>>"$log"); then

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Makes a virtual environment with numpy and scipy, which the rehearsal of the paper compares
-# petlab's statistics with, and prints its Python. Does nothing twice.
+# Creates a virtual environment with numpy and scipy, which the rehearsal of the paper compares
+# petlab's statistics with, and prints its Python. A second call does nothing.
 #
-#   scripts/statistics_venv.sh           makes it where it is not there
-#   scripts/statistics_venv.sh --there   exit code 1 where it is not there
+#   scripts/statistics_venv.sh           creates it if it is missing
+#   scripts/statistics_venv.sh --there   exits with 1 if it is missing
 #
 # PETLAB_HOME   as for setup.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"

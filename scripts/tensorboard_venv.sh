@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Makes a virtual environment with TensorBoard, with whose own reader a test reads what petlab exports
-# for it, and prints its Python. Does nothing twice.
+# Creates a virtual environment with TensorBoard, whose reader a test uses to read petlab's exports,
+# and prints its Python. A second call does nothing.
 #
-#   scripts/tensorboard_venv.sh           makes it where it is not there
-#   scripts/tensorboard_venv.sh --there   exit code 1 where it is not there
+#   scripts/tensorboard_venv.sh           creates it if it is missing
+#   scripts/tensorboard_venv.sh --there   exits with 1 if it is missing
 #
 # PETLAB_HOME   as for setup.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"

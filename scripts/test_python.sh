@@ -3,7 +3,7 @@
 #
 #   scripts/test_python.sh FOLDER_OF_PROGRAMS [PYTEST-ARGUMENTS...]
 #
-# Exit code 77, and a line, where what it is tested with is not there (scripts/setup.sh --dev).
+# Exits with 77 and a message if its tools are not installed (scripts/setup.sh --dev).
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 [ $# -ge 1 ] || die "found nothing, expected the folder of the built programs"
@@ -19,7 +19,7 @@ fi
 cd python || exit 1
 "$python" -m ruff check --no-cache --config pyproject.toml . ../examples
 "$python" -m ruff format --no-cache --config pyproject.toml --check . ../examples
-# As this Python sees it: the libraries' types that pip brought may be in the syntax of no earlier one.
+# Checks for this Python version: type stubs of the installed libraries may use newer syntax.
 "$python" -m mypy --cache-dir /dev/null \
   --python-version "$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')"
 exec "$python" -m pytest -q -p no:cacheprovider "$@"

@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
-"""What the torch wheel of this Python needs of CUDA's libraries and does not have yet.
+"""Prints the CUDA libraries that this Python's torch wheel needs and that are not installed.
 
-    PYTHON scripts/torch_needs.py cpu      prints a requirement a line: to compute on a CPU
+    PYTHON scripts/torch_needs.py cpu      prints one requirement per line: to compute on a CPU
     PYTHON scripts/torch_needs.py gpu      the same: to compute on a GPU
-    PYTHON scripts/torch_needs.py python   exit code 1 where Python could not import torch for want
-                                           of them
+    PYTHON scripts/torch_needs.py python   exits with 1 if Python cannot import torch without
+                                           them
 
-Nothing is printed for a CPU build. What is needed stands in the wheel's own metadata.
+Nothing is printed for a CPU build. The requirements come from the wheel's metadata.
 """
 import importlib.metadata
 import sys
 
 from pip._vendor.packaging.requirements import Requirement
 
-# Of all that a CUDA build names, these alone are linked to its library for CPUs.
+# A CUDA build links its CPU library only to these of the packages it lists.
 ON_CPU = ("cudart", "cupti", "runtime")
 
 
 def named():
-    """The requirements of the wheel that are CUDA's libraries, as they apply here."""
+    """The wheel's requirements for CUDA's libraries that apply on this machine."""
     for text in importlib.metadata.requires("torch") or ():
         requirement = Requirement(text)
         if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
@@ -38,7 +38,7 @@ def for_cpu(requirements):
 
 
 def is_there(requirement):
-    """Whether it is installed in that version, with what its extras ask for."""
+    """True if that version is installed, including the requirements of its extras."""
     try:
         distribution = importlib.metadata.distribution(requirement.name)
     except importlib.metadata.PackageNotFoundError:

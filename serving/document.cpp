@@ -15,7 +15,7 @@
 namespace petlab::serving {
 namespace {
 
-// Of zlib: the largest window, in a gzip file, with as much memory as it takes by itself.
+// zlib parameters: the largest window with a gzip header, and the default amount of memory.
 constexpr int kGzipWindow = 15 + 16;
 constexpr int kMemoryLevel = 8;
 
@@ -26,31 +26,31 @@ std::string gzip(const std::string& bytes) {
     throw std::runtime_error("a page cannot be compressed: zlib cannot be initialised");
   }
   std::string packed(deflateBound(&stream, bytes.size()), '\0');
-  // zlib counts what a call is given in 32 bits; longer pages are given in pieces.
+  // zlib counts a call's input in 32 bits, so longer pages are passed in pieces.
   constexpr std::size_t kPiece = std::size_t{1} << 30;
-  std::size_t taken = 0;
-  std::size_t made = 0;
+  std::size_t read = 0;
+  std::size_t written = 0;
   int state = Z_OK;
   while (state == Z_OK) {
-    const std::size_t in = std::min(kPiece, bytes.size() - taken);
-    const std::size_t out = std::min(kPiece, packed.size() - made);
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data() + taken));
+    const std::size_t in = std::min(kPiece, bytes.size() - read);
+    const std::size_t out = std::min(kPiece, packed.size() - written);
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data() + read));
     stream.avail_in = static_cast<uInt>(in);
-    stream.next_out = reinterpret_cast<Bytef*>(packed.data() + made);
+    stream.next_out = reinterpret_cast<Bytef*>(packed.data() + written);
     stream.avail_out = static_cast<uInt>(out);
-    state = deflate(&stream, taken + in == bytes.size() ? Z_FINISH : Z_NO_FLUSH);
-    taken += in - stream.avail_in;
-    made += out - stream.avail_out;
+    state = deflate(&stream, read + in == bytes.size() ? Z_FINISH : Z_NO_FLUSH);
+    read += in - stream.avail_in;
+    written += out - stream.avail_out;
   }
   deflateEnd(&stream);
   if (state != Z_STREAM_END) {
     throw std::runtime_error(fmt::format("a page cannot be compressed: zlib returned {}", state));
   }
-  packed.resize(made);
+  packed.resize(written);
   return packed;
 }
 
-// A weight of zero is a refusal.
+// A weight of zero means refusal.
 bool is_zero(std::string_view weight) {
   return weight.find_first_of("123456789") == std::string_view::npos;
 }
@@ -71,7 +71,8 @@ Document make_document(std::string bytes) {
 
 bool accepts_gzip(std::string_view accept_encoding) {
   namespace http = boost::beast::http;
-  // Boost 1.81 gives a name that ends the text the parameters of the one before: none ends it.
+  // In Boost 1.81, a name at the end of the text gets the parameters of the one before it, so end
+  // the text with a comma.
   const std::string text = std::string(accept_encoding) + ",";
   const http::ext_list codings(text);
   std::optional<bool> named;

@@ -6,22 +6,22 @@
 
 namespace petlab::serving {
 
-/// Bytes that are served, with a tag that differs whenever they do: hexadecimal digits.
+/// Bytes to serve, with a tag (hexadecimal digits) that changes whenever they do.
 struct Text {
-  std::shared_ptr<const std::string> bytes;  // nullptr: not made yet
+  std::shared_ptr<const std::string> bytes;  // nullptr: not yet computed
   std::string tag;
 };
 Text tagged(std::string bytes);
 
-/// A text as it is and compressed (gzip, RFC 1952): once, not for every request.
+/// A text and its compressed form (gzip, RFC 1952), computed once for all requests.
 struct Document {
   Text plain;
   Text gzip;
 };
 Document make_document(std::string bytes);
 
-/// Whether a request's Accept-Encoding lets its answer be compressed by gzip (RFC 9110, 12.5.3).
-/// What cannot be read, and what comes after it, says nothing.
+/// True if a request's Accept-Encoding allows gzip (RFC 9110, 12.5.3). Anything from the first
+/// syntax error on is ignored.
 bool accepts_gzip(std::string_view accept_encoding);
 
 }  // namespace petlab::serving

@@ -18,7 +18,7 @@ bool is_port(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() && port <= 65535;
 }
 
-// As long as it takes for equal texts, wherever they differ.
+// Compares in constant time for texts of equal length.
 bool same_secret(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   unsigned difference = 0;
@@ -29,9 +29,9 @@ bool same_secret(std::string_view a, std::string_view b) {
 }
 
 std::string lower(std::string_view text) {
-  std::string made(text);
-  for (char& c : made) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return made;
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
 }
 
 bool is_own_name(const std::string& name, const Rules& rules) {
@@ -47,7 +47,7 @@ bool is_from_elsewhere(const Asked& asked, bool for_page) {
   if (!asked.origin.empty()) {
     const std::string origin = lower(asked.origin);
     const std::string host = lower(asked.host);
-    // Behind somebody's proxy it may be https.
+    // A reverse proxy may use https.
     return origin != "http://" + host && origin != "https://" + host;
   }
   if (asked.fetch_site.empty() || asked.fetch_site == "same-origin" || asked.fetch_site == "none") {
@@ -56,7 +56,7 @@ bool is_from_elsewhere(const Asked& asked, bool for_page) {
   return !(for_page && asked.fetch_mode == "navigate" && asked.fetch_dest == "document");
 }
 
-// The value of the first `name=value` of a list with that separator.
+// The value of the first `name=value` in a list with that separator.
 std::string_view value_in(std::string_view list, char separator, std::string_view name) {
   while (!list.empty()) {
     const std::size_t end = std::min(list.find(separator), list.size());
@@ -80,7 +80,7 @@ std::string host_name(std::string_view host) {
     name = host.substr(1, end - 1);
     const std::string_view rest = host.substr(end + 1);
     if (!rest.empty() && (rest.front() != ':' || !is_port(rest.substr(1)))) return {};
-    // Nothing but an address has brackets.
+    // Only addresses have brackets.
     boost::system::error_code error;
     boost::asio::ip::make_address_v6(std::string(name), error);
     return error ? std::string() : lower(name);
@@ -110,8 +110,8 @@ Verdict judge(const Asked& asked, const Rules& rules) {
     return Refused{403, "pages of other sites cannot use reports"};
   }
   if (!rules.token.empty()) {
-    if (const std::string_view told = value_in(query, '&', "token"); !told.empty()) {
-      if (!same_secret(told, rules.token)) {
+    if (const std::string_view given = value_in(query, '&', "token"); !given.empty()) {
+      if (!same_secret(given, rules.token)) {
         return Refused{403, "the token differs from the one that petlab serve printed"};
       }
       if (path == "/") return SignedIn{};

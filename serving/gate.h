@@ -7,7 +7,7 @@
 
 namespace petlab::serving {
 
-/// What of a request decides whether it is answered. Empty: the header is not there.
+/// The parts of a request that decide whether it is answered. A missing header is empty.
 struct Asked {
   std::string_view method;
   std::string_view target;
@@ -20,24 +20,25 @@ struct Asked {
   std::string_view authorization;
 };
 
-/// Who may ask.
+/// The rules for accepting requests.
 struct Rules {
-  /// Names by which this machine is known, besides localhost and its loopback addresses; lower
-  /// case. Whoever asks for another was led here by somebody else's name (DNS rebinding).
+  /// Accepted names of this machine besides localhost and its loopback addresses; lower case.
+  /// Requests for any other name are rejected as DNS rebinding.
   std::vector<std::string> names;
-  bool any_address = false;  // every IP address is one of its own; else loopback ones alone
-  std::string token;         // what a reader must know; empty: nothing
-  std::string cookie;        // the name of the cookie that keeps the token
+  bool any_address = false;  // accept every IP address as the machine's; else only loopback ones
+  std::string token;         // required from readers; empty: none
+  std::string cookie;        // name of the cookie that stores the token
 };
 
-/// What there is. Nothing else is ever sent, and no path of a file is made of what was asked.
+/// The resources. Nothing else is ever served, and no file path depends on a request.
 enum class Resource { page, changing_part, events, icon };
 
 struct Granted {
   Resource what = Resource::page;
   bool operator==(const Granted&) const = default;
 };
-/// The token came in the address: it becomes a cookie, and the address is asked for without it.
+/// The token was in the address: it becomes a cookie, followed by a redirect to the address without
+/// it.
 struct SignedIn {
   bool operator==(const SignedIn&) const = default;
 };
@@ -48,16 +49,15 @@ struct Refused {
 };
 using Verdict = std::variant<Granted, SignedIn, Refused>;
 
-/// Whether the request is answered. It must be a GET or HEAD for this machine by one of its own
-/// names, no page of another site may have made it (Origin, Sec-Fetch-Site; a link that is followed
-/// to the page is none), and it must have the token, in the address, a cookie or as a bearer's.
+/// Decides on a request. It must be a GET or HEAD for this machine by one of its names. It must not
+/// come from a page of another site (Origin, Sec-Fetch-Site; following a link to the page is
+/// allowed). If there is a token, it must have it in the address, a cookie or as a bearer token.
 Verdict judge(const Asked& asked, const Rules& rules);
 
-/// The host of a Host header without its port, in lower case; empty where it is none.
+/// The host of a Host header without port, in lower case; empty if it is invalid.
 std::string host_name(std::string_view host);
 
-/// 32 hexadecimal digits that nobody guesses. Throws std::runtime_error where the system has no
-/// randomness.
+/// 32 random hexadecimal digits. Throws std::runtime_error if the system provides no randomness.
 std::string make_token();
 
 }  // namespace petlab::serving

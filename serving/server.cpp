@@ -43,7 +43,7 @@ std::string lower_case(std::string text) {
   return text;
 }
 
-// The names under which others reach this machine: its own, with what the network puts behind it.
+// The names by which other machines reach this one: the host name, and with the network's domain.
 std::vector<std::string> own_names(asio::io_context& io, const std::string& host) {
   std::vector<std::string> names = {lower_case(host)};
   std::array<char, 256> name{};
@@ -69,7 +69,7 @@ void Server::State::accept() {
   acceptor.async_accept([this](const boost::system::error_code& error, tcp::socket socket) {
     if (error == asio::error::operation_aborted) return;
     if (error) {
-      // No descriptor is free, or the like: there may be one soon.
+      // Retry later, for example when no descriptor is free.
       again.expires_after(std::chrono::milliseconds(100));
       again.async_wait([this](const boost::system::error_code& cancelled) {
         if (!cancelled) accept();
@@ -134,12 +134,12 @@ Server::Server(const ServerOptions& options) : state_(std::make_unique<State>())
 }
 
 Server::~Server() {
-  // They need what they belong to, and none is to begin when another ends.
+  // Waiting sessions need this state, and must not start when another session ends.
   state_->turns.clear();
 }
 
 std::string Server::address() const {
-  // What listens on every address is opened by the machine's name.
+  // A server on all addresses is opened by the machine's name.
   const asio::ip::address bound = state_->acceptor.local_endpoint().address();
   std::string host = bound.is_v6() && state_->host.find(':') != std::string::npos
                          ? "[" + state_->host + "]"

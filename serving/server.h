@@ -11,58 +11,58 @@
 
 namespace petlab::serving {
 
-/// What is shown now.
+/// The content currently served.
 struct Content {
-  Document page;           // the whole of it
-  Document changing_part;  // what an open page fetches again
-  Text now;                // a piece of HTML that is sent to open pages by itself
+  Document page;           // the complete page
+  Document changing_part;  // fetched again by open pages
+  Text now;                // HTML fragment pushed to open pages separately
 };
 
 struct Limits {
-  std::size_t header_bytes = 8192;   // of a request, its first line included
-  std::size_t connections = 512;     // more are closed at once
-  std::size_t live = 128;            // connections that stay open for what changes
-  std::chrono::seconds request{10};  // for a whole request to come, from its connection or the last
-  std::chrono::seconds write{20};    // a reader that takes nothing for so long is given up
-  std::chrono::seconds answer{600};  // for one whole answer
-  std::chrono::seconds heartbeat{15};  // where nothing changes
-  std::chrono::seconds watched{10};    // how long a request counts as a reader
-  // Of long answers, which few are sent at once (turns.h):
+  std::size_t header_bytes = 8192;  // of a request, including its first line
+  std::size_t connections = 512;    // more are closed immediately
+  std::size_t live = 128;           // connections kept open for updates
+  std::chrono::seconds request{
+      10};  // to receive a whole request, counted from the connection or the last request
+  std::chrono::seconds write{20};      // a client that reads nothing for this long is dropped
+  std::chrono::seconds answer{600};    // for a complete answer
+  std::chrono::seconds heartbeat{15};  // if nothing changes
+  std::chrono::seconds watched{10};    // how long after a request someone counts as a reader
+  // For long answers, of which only a few are sent at the same time (turns.h):
   std::chrono::milliseconds patience = Turns::kPatience;
   std::chrono::milliseconds turn = Turns::kLongest;
 };
 
 struct ServerOptions {
-  std::string host = "127.0.0.1";   // an address of this machine, or a name that leads to one
-  std::uint16_t port = 0;           // 0: a free one
-  bool other_port_will_do = false;  // where that one is taken, a free one
-  /// Ask for a token. It is always asked for where others than this machine can connect.
+  std::string host = "127.0.0.1";   // an address of this machine, or a name that resolves to one
+  std::uint16_t port = 0;           // 0: any free port
+  bool other_port_will_do = false;  // use a free port if that one is in use
+  /// Require a token. Always required if other machines can connect.
   bool token = false;
   Limits limits;
 };
 
-/// Serves one page over HTTP to any number of browsers, and tells those that have it open what
-/// changes (server-sent events). It reads no file, writes none, and knows no path but those of
-/// gate.h; requests have no body. Everything runs on the thread that calls run(); slow, silent or
-/// many clients hold nothing up but themselves.
+/// Serves one page over HTTP to any number of browsers and pushes changes to open ones (server-sent
+/// events). It reads and writes no files, has no paths but those of gate.h, and rejects request
+/// bodies. Everything runs on the thread that calls run(). Slow, silent or numerous clients delay
+/// only themselves.
 class Server {
  public:
-  /// Listens. Throws std::runtime_error where that cannot be, naming the address.
+  /// Starts listening. Throws std::runtime_error naming the address if that fails.
   explicit Server(const ServerOptions& options);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  /// What a reader opens, with the token where there is one.
+  /// The address for readers, with the token if there is one.
   std::string address() const;
-  /// Answers until a signal ends it (SIGINT, SIGTERM, SIGHUP) or stop() does, then at once.
+  /// Answers requests until a signal (SIGINT, SIGTERM, SIGHUP) or stop() ends it immediately.
   void run();
-  /// From any thread.
+  /// Thread-safe.
   void stop();
-  /// From any thread.
+  /// Thread-safe.
   void publish(Content content);
-  /// Whether somebody has the page open or asked for it in the last Limits::watched. From any
-  /// thread.
+  /// True if someone has the page open or requested it within Limits::watched. Thread-safe.
   bool is_watched() const;
 
   struct State;

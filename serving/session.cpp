@@ -22,17 +22,17 @@ namespace http = boost::beast::http;
 using std::chrono::steady_clock;
 
 constexpr std::size_t kMostAtOnce = std::size_t{256} << 10;
-// What a connection takes at once, as a rule, needs no turn.
+// Answers up to this size usually fit the socket's buffer, so they need no turn.
 constexpr std::size_t kShort = std::size_t{64} << 10;
 constexpr std::size_t kMostDiscarded = std::size_t{1} << 20;
 
-// No other site may frame, embed or read what is sent, and no address of ours goes elsewhere.
+// No other site may frame, embed or read the content, and our addresses are not sent as referrers.
 constexpr std::string_view kEveryAnswer =
     "X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\nReferrer-Policy: no-referrer\r\n"
     "Cross-Origin-Resource-Policy: same-origin\r\nCross-Origin-Opener-Policy: same-origin\r\n";
 
-// The system takes no more of an answer than what is on its way and this. Else it would take all of
-// them at once, and send them side by side.
+// Limits the unsent data in the system's buffer. Otherwise it would accept all answers at once and
+// send them in parallel.
 using Unsent = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_NOTSENT_LOWAT>;
 constexpr int kMostUnsent = 64 << 10;
 
@@ -84,7 +84,7 @@ void Session::on_request(const Error& error) {
              error != http::error::end_of_stream && error != http::error::partial_message) {
     refuse(400, "this is not an HTTP/1.1 request");
   }
-  // Else it is gone, or was silent for too long: the connection closes with this.
+  // Otherwise the client has left or was silent too long: the connection closes here.
 }
 
 void Session::answer() {
@@ -114,7 +114,8 @@ void Session::answer() {
   }
   state_.asked_at = steady_clock::now().time_since_epoch().count();
   if (std::holds_alternative<SignedIn>(verdict)) {
-    // Lax: the address may be opened from another site's page, as a terminal in a browser is.
+    // Lax, because the address may be opened from another site's page, such as a terminal in a
+    // browser.
     send(303,
          fmt::format("Location: /\r\nCache-Control: no-store\r\nSet-Cookie: {}={}; Path=/; "
                      "HttpOnly; SameSite=Lax\r\n",
@@ -135,7 +136,7 @@ void Session::answer() {
   }
 }
 
-// Nothing of a request is on a page, and no secret: that it is compressed tells nobody anything.
+// Compression leaks nothing: pages contain no data of the request and no secrets.
 void Session::send_page(const Document& document) {
   const auto& request = parser_->get();
   const bool packed = accepts_gzip(view(request["Accept-Encoding"]));
@@ -163,7 +164,7 @@ void Session::send(unsigned status, std::string_view headers,
   head_ = fmt::format("HTTP/1.1 {} {}\r\n{}{}", status,
                       view(http::obsolete_reason(static_cast<http::status>(status))), kEveryAnswer,
                       headers);
-  // What has no body by its status has no length either.
+  // Statuses without a body have no length either.
   if (status != 204 && status != 304) {
     head_ += fmt::format("Content-Length: {}\r\n", body == nullptr ? 0 : body->size());
   }
@@ -201,14 +202,14 @@ void Session::begin_events() {
     is_live_ = true;
     state_.live.insert(this);
     ++state_.watchers;
-    // A page that lost the server asks again by itself, after so many milliseconds.
+    // Milliseconds after which a page reconnects to a lost server.
     head_ += "retry: 2000\n\n";
     watch_for_end();
   }
   write_more();
 }
 
-// Whoever listens to events says nothing more: what comes is dropped, its end is the connection's.
+// A client of events sends nothing more. Any input is dropped; its end closes the connection.
 void Session::watch_for_end() {
   stream_.expires_never();
   stream_.async_read_some(asio::buffer(discarded_),
@@ -226,15 +227,15 @@ void Session::tell(bool beat) {
   if (writing_) return;
   const Content& content = state_.content;
   head_.clear();
-  if (content.now.bytes != nullptr && told_now_ != content.now.tag) {
-    told_now_ = content.now.tag;
+  if (content.now.bytes != nullptr && sent_now_tag_ != content.now.tag) {
+    sent_now_tag_ = content.now.tag;
     head_ += "event: now\ndata: ";
     base::append_quoted(head_, *content.now.bytes);
     head_ += "\n\n";
   }
   const Text& part = content.changing_part.plain;
-  if (part.bytes != nullptr && told_part_ != part.tag) {
-    told_part_ = part.tag;
+  if (part.bytes != nullptr && sent_part_tag_ != part.tag) {
+    sent_part_tag_ = part.tag;
     head_ += fmt::format("event: page\ndata: {}\n\n", part.tag);
   }
   if (head_.empty() && beat) head_ = ": it goes on\n\n";
@@ -286,8 +287,8 @@ void Session::on_written() {
   }
 }
 
-// Closed while bytes of the other side are unread, the connection would be reset, and the answer
-// perhaps lost: they are read for a moment.
+// Closing with unread input would reset the connection and might lose the answer, so input is read
+// for a moment.
 void Session::linger() {
   Error ignored;
   stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);

@@ -25,15 +25,15 @@ namespace petlab::serving {
 
 class Session;
 
-/// What the connections of a server share; of its thread, but for the two counters. Internal to
-/// serving/.
+/// The state shared by the connections of a server, used on its thread except for the two counters.
+/// Internal to serving/.
 struct Server::State {
   Limits limits;
   Rules rules;
   Content content;
   std::string host;
   std::uint16_t port = 0;
-  std::set<Session*> sessions;  // outlives them: the last of them end with `io`
+  std::set<Session*> sessions;  // outlives the sessions, which end with `io`
   std::set<Session*> live;
   Turns turns;
   bool turns_watched = false;
@@ -43,17 +43,17 @@ struct Server::State {
   boost::asio::ip::tcp::acceptor acceptor{io};
   boost::asio::signal_set signals{io};
   boost::asio::steady_timer heartbeat{io};
-  boost::asio::steady_timer next_look{io};  // at the turns
-  boost::asio::steady_timer again{io};      // accepting, where there was no descriptor left
+  boost::asio::steady_timer next_look{io};  // for watch_turns()
+  boost::asio::steady_timer again{io};      // retries accepting when no descriptor was free
 
   void accept();
   void beat();
-  /// Looks at the turns again and again while somebody waits for one.
+  /// Calls Turns::look() repeatedly while a session waits for its turn.
   void watch_turns();
 };
 
-/// One connection: requests one after the other, or events until it ends. Lives as long as an
-/// operation of it is under way, or it waits for its turn.
+/// One connection: a sequence of requests, or events until it ends. Lives as long as one of its
+/// operations runs or it waits for its turn.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   Session(boost::asio::ip::tcp::socket socket, Server::State& state);
@@ -62,8 +62,8 @@ class Session : public std::enable_shared_from_this<Session> {
   Session& operator=(const Session&) = delete;
 
   void start();
-  /// Of a live connection: sends what has changed; what is under way is not waited for, its end
-  /// sends the rest. `beat`: also where nothing has.
+  /// For a connection with events: sends the changes. If a write is running, the rest is sent when
+  /// it ends. With `beat`, sends something even without changes.
   void tell(bool beat);
 
  private:
@@ -73,7 +73,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void answer();
   void refuse(unsigned status, std::string_view why);
   void send_page(const Document& document);
-  /// Sends a head, with the body's length, and the body: a long one when it is its turn.
+  /// Sends a head with the body's length, and the body. Long bodies wait for their turn.
   void send(unsigned status, std::string_view headers, std::shared_ptr<const std::string> body);
   void begin_answer();
   void begin_events();
@@ -87,7 +87,7 @@ class Session : public std::enable_shared_from_this<Session> {
   boost::beast::tcp_stream stream_;
   boost::beast::flat_buffer buffer_;
   std::optional<boost::beast::http::request_parser<boost::beast::http::empty_body>> parser_;
-  std::string head_;  // then the body; how much of both is sent
+  std::string head_;  // sent before the body; sent_ counts both
   std::shared_ptr<const std::string> body_;
   std::size_t sent_ = 0;
   std::chrono::steady_clock::time_point give_up_;
@@ -97,8 +97,8 @@ class Session : public std::enable_shared_from_this<Session> {
   bool head_only_ = false;
   bool is_live_ = false;
   bool writing_ = false;
-  std::string told_part_;  // tags of what an open page was told
-  std::string told_now_;
+  std::string sent_part_tag_;  // tags of the content sent to an open page
+  std::string sent_now_tag_;
 };
 
 }  // namespace petlab::serving

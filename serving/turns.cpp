@@ -29,7 +29,7 @@ void Turns::look(Time now) {
 }
 
 void Turns::clear() {
-  // What a call holds may leave while it is destroyed.
+  // Destroying a waiting callback may call leave().
   const std::deque<Waiting> forgotten = std::exchange(waiting_, {});
 }
 

@@ -8,34 +8,34 @@
 
 namespace petlab::serving {
 
-/// Who sends a long answer now. Where all send at the same time, each a piece, all of them are
-/// finished at the end; one after the other, half of them are finished at half the time. So few
-/// send at once, in the order in which they asked. Who takes nothing is passed over, and so is who
-/// takes long: they go on beside the others, so that slow readers hold nobody up.
+/// Decides which clients receive long answers now. If all receive pieces in parallel, all finish at
+/// the end; one after the other, half of them finish in half the time. So only a few receive at the
+/// same time, in the order of their requests. A client that reads nothing or takes long loses its
+/// turn, but continues in parallel, so that slow clients delay nobody.
 class Turns {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
   static constexpr std::size_t kAtOnce = 8;
-  /// Nothing was taken for so long.
+  /// A turn ends after this time without progress.
   static constexpr std::chrono::milliseconds kPatience{5};
-  /// A turn is over after so long, however much is taken.
+  /// A turn ends after this time in any case.
   static constexpr std::chrono::milliseconds kLongest{50};
 
   explicit Turns(std::chrono::milliseconds patience = kPatience,
                  std::chrono::milliseconds longest = kLongest)
       : patience_(patience), longest_(longest) {}
 
-  /// Calls `begin` when it is the turn of `who`: now, or when another has left or is passed over.
+  /// Calls `begin` when the turn of `who` comes: now, or when another's turn ends.
   void ask(const void* who, Time now, std::function<void()> begin);
-  /// Something of its answer was taken.
+  /// Records progress of `who`.
   void took(const void* who, Time now);
-  /// Its answer is sent, or nobody wants it any more. Whoever has no turn may leave too.
+  /// Ends the turn of `who`: its answer is sent or no longer wanted. May be called without a turn.
   void leave(const void* who, Time now);
-  /// Passes over whoever must be; to be called every few milliseconds while somebody waits.
+  /// Ends overdue turns. Call every few milliseconds while a client waits.
   void look(Time now);
   bool somebody_waits() const { return !waiting_.empty(); }
-  /// Forgets those that wait, without their turn.
+  /// Removes all waiting clients without calling them.
   void clear();
 
  private:

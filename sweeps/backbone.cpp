@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uintmax_t kMaxConfig = 4 << 20;
-// Far beyond any real size, and small enough that no product below leaves 64 bits.
+// Far beyond any real size, but small enough that no product below exceeds 64 bits.
 constexpr std::int64_t kMaxDimension = 1 << 22;
 
 class Config {
@@ -60,7 +60,7 @@ std::int64_t BackboneShape::parameters() const {
     const std::int64_t pooler = d * d + d;
     return embeddings + encoder_layers * (attention + feed_forward) + pooler;
   }
-  // T5: no biases, norms of d weights, one table of relative positions a stack.
+  // T5: no biases, norms of d weights, one table of relative positions per stack.
   const std::int64_t attention = 4 * d * heads * d_head;
   const std::int64_t feed_forward = (gated_ff ? 3 : 2) * d * d_ff;
   const std::int64_t embeddings = vocab_size * d * (tied_embeddings ? 1 : 2);
@@ -115,7 +115,7 @@ BackboneShape read_backbone_shape(const std::filesystem::path& folder) {
     const json feed_forward = object.value("feed_forward_proj", json("relu"));
     shape.gated_ff =
         feed_forward.is_string() && feed_forward.get_ref<const std::string&>().starts_with("gated");
-    // transformers 5 saves tie_word_embeddings as true for a T5 1.1 too, and with it this flag.
+    // transformers 5 saves tie_word_embeddings as true even for T5 1.1, but then also this flag.
     const auto flag = [&](const char* field, bool otherwise) {
       const json value = object.value(field, json(otherwise));
       return value.is_boolean() ? value.get<bool>() : otherwise;

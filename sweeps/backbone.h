@@ -9,14 +9,14 @@
 
 namespace petlab::sweeps {
 
-/// The shape of a pretrained transformer, as its Hugging Face `config.json` says.
+/// The shape of a pretrained transformer, from its Hugging Face `config.json`.
 struct BackboneShape {
   std::string model_type;  // bert, roberta, t5
   std::int64_t d_model = 0;
   std::int64_t encoder_layers = 0;
-  std::int64_t decoder_layers = 0;  // 0: an encoder alone
+  std::int64_t decoder_layers = 0;  // 0: encoder only
   std::int64_t heads = 0;
-  std::int64_t d_head = 0;  // d_model / heads but for some T5
+  std::int64_t d_head = 0;  // d_model / heads, except for some T5
   std::int64_t d_ff = 0;
   std::int64_t vocab_size = 0;
   std::int64_t max_positions = 0;  // rows of the position table; 0: none (T5)
@@ -25,19 +25,20 @@ struct BackboneShape {
   bool gated_ff = false;              // T5 1.1: two input projections
   bool tied_embeddings = true;        // output projection shared with the embedding (T5)
 
-  /// L: the layers that carry a module.
+  /// L, the number of layers with a module.
   std::int64_t layers() const { return encoder_layers + decoder_layers; }
-  /// Weights of the fully fine-tuned backbone as the paper counts them (RoBERTa-base 124,645,632:
+  /// Weights of the fully fine-tuned backbone, as counted in the paper (RoBERTa-base 124,645,632:
   /// embeddings, layers and pooler; T5-base 222,903,552).
   std::int64_t parameters() const;
   bool operator==(const BackboneShape&) const = default;
 };
 
 /// Reads `folder/config.json`. Throws sweeps::Error naming the file, what was found and expected
-/// (missing folder or file, no JSON, unknown model_type, a size that is missing or not positive).
+/// (missing folder or file, invalid JSON, unknown model_type, a size that is missing or not
+/// positive).
 BackboneShape read_backbone_shape(const std::filesystem::path& folder);
 
-/// What the storage formulas need of a trial; ModuleRow::family must be there for its kind.
+/// The input of the storage formulas for a trial; its kind must have a ModuleRow::family.
 metrics::ModuleStorage module_storage(const TrialConfig& config, const BackboneShape& shape);
 
 }  // namespace petlab::sweeps

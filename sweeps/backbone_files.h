@@ -8,9 +8,9 @@
 
 namespace petlab::sweeps {
 
-// Which files of a backbone's folder count, and are fetched; all others are passed over.
+// The files of a backbone's folder that are read and fetched; all others are ignored.
 
-/// What decides a backbone's numbers beside its weights: its configuration and its tokenizer.
+/// Files besides the weights that determine a backbone's numbers: its configuration and tokenizer.
 inline constexpr std::array<std::string_view, 11> kBackboneFiles = {"config.json",
                                                                     "vocab.txt",
                                                                     "vocab.json",
@@ -23,17 +23,17 @@ inline constexpr std::array<std::string_view, 11> kBackboneFiles = {"config.json
                                                                     "special_tokens_map.json",
                                                                     "added_tokens.json"};
 
-/// In the order in which the trainer looks for weights; only the first that is there is read.
+/// Weight files in the trainer's order of preference; only the first existing one is read.
 inline constexpr std::array<std::string_view, 4> kWeightFiles = {
     "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
     "pytorch_model.bin.index.json"};
 
-/// The files that the index of a sharded checkpoint names, sorted, each once. Throws sweeps::Error
-/// where it is no such index, or names something else than files beside it.
+/// The files named by the index of a sharded checkpoint, sorted, without repeats. Throws
+/// sweeps::Error if it is not such an index, or names anything but files next to it.
 std::vector<std::string> shards_of(const std::filesystem::path& index);
 
-/// The weights of a backbone's folder: one file, or an index and behind it its shards. Throws
-/// sweeps::Error where there are none.
+/// The weight files of a backbone's folder: one file, or an index followed by its shards. Throws
+/// sweeps::Error if there are none.
 std::vector<std::string> weight_files(const std::filesystem::path& folder);
 
 }  // namespace petlab::sweeps

@@ -19,30 +19,30 @@ namespace petlab::sweeps {
 struct KindDefault {
   std::string_view field;                    // dotted name
   std::variant<double, std::int64_t> value;  // of the field's type
-  /// The value as the field takes it.
+  /// The value as JSON of the field's type.
   nlohmann::json json() const;
 };
 
-/// Which backbones a kind of module is for: encoders have heads, text-to-text ones a decoder.
+/// The backbones that a kind of module supports: encoders have heads, text-to-text ones a decoder.
 enum class ModuleBackbones { any, encoder, text_to_text };
 
-/// A row of the table of modules. trainer/modules/ has a table of the same kinds; a test holds the
+/// A row of the table of modules. trainer/modules/ has a table of the same kinds; a test keeps the
 /// two equal.
 struct ModuleRow {
   std::string_view kind;
   std::string_view help;
-  /// The dotted fields of ModuleConfig, `module.kind` apart, that mean something for this kind.
-  /// (`module.sparsity_ratio` only where the mask is not none.)
+  /// Dotted names of the ModuleConfig fields that apply to this kind, without `module.kind`
+  /// (`module.sparsity_ratio` only applies with a mask).
   std::vector<std::string_view> fields;
-  /// The field that is the module's size, the one that match_storage_of solves; empty: none.
+  /// The field for the module's size, which match_storage_of solves; empty: none.
   std::string_view size_field;
-  /// The storage formula (metrics/storage.h); absent where nothing is stored but backbone and head.
+  /// The storage formula (metrics/storage.h); absent if only backbone and head are stored.
   std::optional<metrics::ModuleFamily> family;
   /// Defaults that differ from TrialConfig's initialisers.
   std::vector<KindDefault> defaults;
   ModuleBackbones backbones = ModuleBackbones::any;
 
-  /// Whether the field of that dotted name is one of `fields`.
+  /// True if `fields` contains the field with that dotted name.
   bool has_field(std::string_view name) const;
 };
 
@@ -51,21 +51,21 @@ std::span<const ModuleRow> modules();
 /// The row of a kind, or nullptr.
 const ModuleRow* find_module(std::string_view kind);
 
-/// The built-in tasks: GLUE's eight, polarity and valence of the four snippet sets, and the two of
-/// texts (WMT16 Romanian to English, XSum).
+/// The built-in tasks: GLUE's eight, polarity and valence of the four snippet sets, and two text
+/// tasks (WMT16 Romanian to English, XSum).
 std::span<const TaskDeclaration> tasks();
-/// The built-in task of that name, or nullptr.
+/// The built-in task with that name, or nullptr.
 const TaskDeclaration* find_task(std::string_view name);
 
-/// The default configuration of a kind: TrialConfig's initialisers and the row's own defaults.
-/// Throws std::invalid_argument for an unknown kind.
+/// The default configuration of a kind: TrialConfig's initialisers with the row's defaults. Throws
+/// std::invalid_argument for an unknown kind.
 TrialConfig default_config(std::string_view kind);
 
 /// base::nearest_word for candidates that are strings.
 std::string nearest_word(std::string_view word, std::span<const std::string> candidates);
 
-/// `a section (nearest: base)`: what was wanted in place of `word`, with the known word that it
-/// resembles, if there is one.
+/// `a section (nearest: base)`: the expected thing, with the known word nearest to `word` if one is
+/// similar.
 std::string with_nearest(std::string_view wanted, std::string_view word,
                          std::span<const std::string> known);
 

@@ -13,13 +13,13 @@ constexpr std::string_view kSnippetSource =
     "hutto_ICWSM_2014.tar.gz in the source archive of vaderSentiment 3.3.2 on PyPI "
     "(scripts/setup.sh fetches it), unpacked to a data folder as snippets";
 
-// Files of no fixed server: the data sets' own names of columns, as JSON lines.
+// Data sets without a fixed server: JSON lines with the data sets' column names.
 constexpr std::string_view kTextSource =
     "{0}, written to a data folder as {1}/train.jsonl, validation.jsonl and test.jsonl, JSON lines "
     "of the data set's own keys";
 
-// What the eight tasks have in common: the official TSV files, or JSON lines with the keys of the
-// same sentences and a key `label` (classes by number or name, STS-B's score).
+// Common to the eight tasks: the official TSV files, or JSON lines with the keys of the same
+// sentences and a key `label` (classes by number or name, STS-B's score).
 struct GlueRow {
   const char* name;
   const char* help;
@@ -30,8 +30,8 @@ struct GlueRow {
   std::vector<std::string> text_columns;
   std::string target_column;
   std::vector<std::string> json_keys;
-  std::vector<std::string> classes;  // none: STS-B's score
-  std::vector<std::string> metrics;  // all of them select
+  std::vector<std::string> classes;  // empty: STS-B's score
+  std::vector<std::string> metrics;  // all are used for selection
   bool skip_short_rows = false;
 };
 
@@ -104,7 +104,7 @@ TaskDeclaration snippets(const std::string& set, const std::string& file, const 
   return task;
 }
 
-// A task of texts over the three parts that its data set is published in.
+// A text task over the three published parts of its data set.
 TaskDeclaration text_task(const std::string& name, const std::string& help,
                           const std::string& source, const std::string& text_column,
                           const std::string& target_column) {
@@ -122,7 +122,7 @@ TaskDeclaration text_task(const std::string& name, const std::string& help,
   jsonl.test = name + "/test.jsonl";
   jsonl.text_columns = {text_column};
   jsonl.target_column = target_column;
-  TaskLayout plain = jsonl;  // as the examples of Hugging Face's transformers call them
+  TaskLayout plain = jsonl;  // names used in the examples of Hugging Face's transformers
   plain.train = name + "/train.json";
   plain.validation = name + "/val.json";
   plain.test = name + "/test.json";
@@ -197,7 +197,7 @@ std::vector<TaskDeclaration> all_tasks() {
        pair,
        zero_one,
        {"accuracy", "f1"}},
-      // Some rows of the official QQP files lack their last columns; the reference leaves them out.
+      // Some rows of the official QQP files lack their last columns; the reference skips them.
       {"qqp",
        "GLUE QQP: are two questions duplicates",
        "QQP",

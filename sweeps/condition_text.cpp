@@ -68,27 +68,27 @@ class ConditionReader {
 
   WrittenCondition condition() {
     skip_space();
-    WrittenCondition made;
+    WrittenCondition result;
     const std::size_t begin = at_;
     while (!at_end() && !is_space(peek()) && !is_operator(peek())) ++at_;
-    made.word = text_.substr(begin, at_ - begin);
-    if (made.word.empty()) {
+    result.word = text_.substr(begin, at_ - begin);
+    if (result.word.empty()) {
       fail(at_end() ? "nothing" : rest(), "a condition such as task=cola");
     }
     skip_space();
-    made.comparison = comparison(made.word);
+    result.comparison = comparison(result.word);
     do {
       skip_space();
-      made.values.push_back(value(made.word));
+      result.values.push_back(value(result.word));
       skip_space();
     } while (take_comma());
     const bool list =
-        made.comparison == Comparison::equal || made.comparison == Comparison::unequal;
-    if (!list && made.values.size() > 1) {
-      fail(fmt::format("{} values of {}", made.values.size(), made.word),
+        result.comparison == Comparison::equal || result.comparison == Comparison::unequal;
+    if (!list && result.values.size() > 1) {
+      fail(fmt::format("{} values of {}", result.values.size(), result.word),
            "one for a comparison by size");
     }
-    return made;
+    return result;
   }
 
   Comparison comparison(const std::string& word) {
@@ -107,28 +107,28 @@ class ConditionReader {
   }
 
   WrittenValue value(const std::string& word) {
-    WrittenValue made;
+    WrittenValue result;
     if (!at_end() && (peek() == '\'' || peek() == '"')) {
       const char quote = peek();
-      made.quoted = true;
+      result.quoted = true;
       for (++at_;; ++at_) {
         if (at_end()) fail("a quote without a closing one", fmt::format("{} after it", quote));
         if (peek() == quote) {
           ++at_;
           if (at_end() || peek() != quote) break;
         }
-        made.text += peek();
+        result.text += peek();
       }
-      return made;
+      return result;
     }
     const std::size_t begin = at_;
     while (!at_end() && !is_space(peek()) && peek() != ',') ++at_;
-    made.text = text_.substr(begin, at_ - begin);
-    if (made.text.empty()) fail(fmt::format("no value for {}", word), "one");
-    return made;
+    result.text = text_.substr(begin, at_ - begin);
+    if (result.text.empty()) fail(fmt::format("no value for {}", word), "one");
+    return result;
   }
 
-  // True where another value follows; a comma before the next condition is taken too.
+  // True if another value follows. Also consumes a comma before the next condition.
   bool take_comma() {
     if (at_end() || peek() != ',') return false;
     ++at_;

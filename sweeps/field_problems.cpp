@@ -53,7 +53,7 @@ void check_user(const TrialConfig& config, std::vector<FieldProblem>& problems) 
   }
 }
 
-// Two fields of which each says what the other is to be.
+// Checks pairs of fields that determine each other.
 void check_pairs(const TrialConfig& config, std::vector<FieldProblem>& problems) {
   const TrialConfig usual = default_config(ModuleConfig{}.kind);
   const TrainingConfig& training = config.training;
@@ -90,7 +90,7 @@ std::vector<FieldProblem> field_problems(const TrialConfig& config,
     if (field.name == "module.kind" || !is_active(field, config) || field.in_range(config)) {
       continue;
     }
-    const bool absent = field.name == "backbone";  // its only fault
+    const bool absent = field.name == "backbone";  // the only fault that backbone can have
     problems.push_back({std::string(field.name),
                         absent ? "nothing" : base::shown(field.get(config)),
                         std::string(field.wanted)});
@@ -129,10 +129,10 @@ std::vector<FieldProblem> backbone_problems(const TrialConfig& config,
   const bool is_encoder = shape.decoder_layers == 0;
   const std::string encoder = fmt::format("an encoder ({})", shape.model_type);
   for (const std::string& name : config.tasks) {
-    const auto own = std::find_if(declared.begin(), declared.end(),
-                                  [&](const TaskDeclaration& task) { return task.name == name; });
-    const TaskDeclaration* const task = own == declared.end() ? find_task(name) : &*own;
-    if (task == nullptr) continue;  // field_problems says so
+    const auto found = std::find_if(declared.begin(), declared.end(),
+                                    [&](const TaskDeclaration& task) { return task.name == name; });
+    const TaskDeclaration* const task = found == declared.end() ? find_task(name) : &*found;
+    if (task == nullptr) continue;  // reported by field_problems()
     const std::string field = config.tasks.size() > 1 ? "tasks" : "task";
     if (is_encoder && task->kind == TaskKind::text) {
       problems.push_back({field, fmt::format("{}, which generates texts, on {}", name, encoder),
@@ -161,7 +161,7 @@ std::vector<FieldProblem> backbone_problems(const TrialConfig& config,
   static const TrialConfig usual;
   if (config.decoding == usual.decoding && !config.module.cross_attention &&
       config.data.max_target_tokens == usual.data.max_target_tokens) {
-    return problems;  // of a million trials most ask for nothing
+    return problems;  // most of a million trials have no such settings
   }
   for (const Field& field : fields()) {
     const bool of_t5 = field.use == FieldUse::t5 || field.use == FieldUse::beams ||

@@ -10,19 +10,19 @@
 
 namespace petlab::sweeps {
 
-/// Something wrong with a configuration, in parts.
+/// A problem of a configuration, in parts.
 struct FieldProblem {
   std::string field;
   std::string found;
   std::string wanted;
 };
 
-/// What validate() finds, in parts.
+/// The problems that validate() reports, in parts.
 std::vector<FieldProblem> field_problems(const TrialConfig& config,
                                          std::span<const TaskDeclaration> declared);
 
-/// What the configuration asks of its backbone that one of this shape cannot do: texts or decoding
-/// of an encoder, a head of a T5. Tasks that are not known are left to field_problems.
+/// The requirements of the configuration that a backbone of this shape cannot meet: texts or
+/// decoding with an encoder, a head on a T5. Unknown tasks are left to field_problems().
 std::vector<FieldProblem> backbone_problems(const TrialConfig& config,
                                             std::span<const TaskDeclaration> declared,
                                             const BackboneShape& shape);

@@ -14,11 +14,11 @@ namespace {
 
 using nlohmann::json;
 
-// Sizes above these are mistakes, and products of them would leave 64 bits.
+// Larger sizes are mistakes, and their products would exceed 64 bits.
 constexpr std::int64_t kMaxSize = 1 << 20;
 constexpr std::int64_t kMaxCount = 1'000'000'000;
 constexpr std::int64_t kMaxBeams = 1024;
-// Weights that a hypernetwork makes are a product of three sizes.
+// The number of generated weights is a product of three sizes.
 constexpr std::int64_t kMaxHyperSize = 1 << 16;
 
 bool between(std::int64_t value, std::int64_t low, std::int64_t high) {
@@ -49,7 +49,7 @@ constexpr std::string_view kSizeOrNone = "a whole number from 0 to 1048576";
 constexpr std::string_view kCount = "a whole number from 1 to 1000000000";
 constexpr std::string_view kCountOrNone = "a whole number from 0 to 1000000000";
 
-// Trials of before these fields were there have neither of them in their trial.json.
+// For fields newer than some trials, whose trial.json has neither of them.
 Field left_out_at_default(Field field) {
   field.written_at_default = false;
   return field;
@@ -60,7 +60,7 @@ bool set_boolean(bool& target, const json& value) {
   return value.is_boolean();
 }
 
-// One lambda a column keeps a row readable; MEMBER is a path like training.epochs.
+// One lambda per column keeps rows readable; MEMBER is a path like training.epochs.
 #define PETLAB_INTEGER(NAME, COLUMN, PLACE, USE, MEMBER, LOW, HIGH, WANTED, HASHED, HELP) \
   Field {                                                                                 \
     NAME, COLUMN, PLACE, FieldType::integer, FieldUse::USE, HELP, WANTED,                 \
@@ -104,7 +104,8 @@ const std::array kFields = {
           "a whole number from 0 to 9223372036854775807",
           [](const TrialConfig& c) { return json(c.seed.value); },
           [](TrialConfig& c, const json& value) {
-            // A trial.json of an earlier petlab may hold a larger one; SettingReader refuses it.
+            // A trial.json of an earlier petlab may contain a larger value; SettingReader rejects
+            // it.
             if (!value.is_number_integer()) return false;
             if (!value.is_number_unsigned() && value.get<std::int64_t>() < 0) return false;
             c.seed.value = value.get<std::uint64_t>();
@@ -306,7 +307,7 @@ std::string_view sql_type(FieldType type) {
 }
 
 bool is_active(const Field& field, const TrialConfig& config) {
-  // Most fields mean something for every module, and sweeps ask for each of a million trials.
+  // Most fields apply to every module, and sweeps ask this for each of a million trials.
   switch (field.use) {
     case FieldUse::always:
     case FieldUse::t5:
@@ -393,9 +394,9 @@ std::string default_text(const Field& field) {
   const std::string usual = text(field.get(TrialConfig()));
   std::string all = usual;
   for (const ModuleRow& row : modules()) {
-    const std::string own = text(field.get(default_config(row.kind)));
-    if (field.name != "module.kind" && own != usual) {
-      all += fmt::format("; {} {}", row.kind, own);
+    const std::string kind_default = text(field.get(default_config(row.kind)));
+    if (field.name != "module.kind" && kind_default != usual) {
+      all += fmt::format("; {} {}", row.kind, kind_default);
     }
   }
   return all;
@@ -424,7 +425,7 @@ std::string nearest_field(const std::string& word) {
   }
   const std::string full = nearest_word(word, names);
   if (!full.empty()) return full;
-  // `lr`, `bs`: the first letters of a name's words.
+  // `lr`, `bs`: the initials of a name's words.
   for (std::size_t i = 0; i < last_parts.size(); ++i) {
     if (last_parts[i].find('_') != std::string::npos && initials(last_parts[i]) == word) {
       return of_last[i];

@@ -15,8 +15,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "models--";
 
-// "models--FacebookAI--roberta-base" is FacebookAI/roberta-base. Hugging Face's own library cannot
-// tell a name with two hyphens from an owner either.
+// "models--FacebookAI--roberta-base" is FacebookAI/roberta-base. As in Hugging Face's library, two
+// hyphens in a name are ambiguous.
 std::optional<std::string> repository_of(const std::string& folder) {
   if (!folder.starts_with(kPrefix)) return std::nullopt;
   std::string repository = folder.substr(kPrefix.size());
@@ -26,7 +26,7 @@ std::optional<std::string> repository_of(const std::string& folder) {
   return repository;
 }
 
-// The commits of which there are files, in order.
+// The commits with files, sorted.
 std::vector<std::string> commits_of(const fs::path& model) {
   std::vector<std::string> all;
   std::error_code unreadable;
@@ -38,13 +38,13 @@ std::vector<std::string> commits_of(const fs::path& model) {
   return all;
 }
 
-// The commit that a revision means; empty: none, or several.
+// Resolves a revision to a commit; empty if there is none or several match.
 std::string commit_of(const fs::path& model, const std::string& revision,
                       const std::vector<std::string>& commits) {
   const auto is_there = [&](const std::string& commit) {
     return std::find(commits.begin(), commits.end(), commit) != commits.end();
   };
-  // No path out of refs/.
+  // Paths must not leave refs/.
   if (revision.find("..") == std::string::npos && !revision.starts_with('/')) {
     std::ifstream ref(model / "refs" / (revision.empty() ? "main" : revision));
     std::string commit;
@@ -61,12 +61,12 @@ std::string commit_of(const fs::path& model, const std::string& revision,
 }
 
 bool is_complete(const fs::path& snapshot) {
-  // A link to a blob that is not there yet, as while a download goes on, does not exist.
-  const auto there = [&](std::string_view file) {
+  // A link to a blob that is still being downloaded counts as missing.
+  const auto exists = [&](std::string_view file) {
     std::error_code unreadable;
     return fs::exists(snapshot / file, unreadable);
   };
-  return there("config.json") && std::any_of(kWeightFiles.begin(), kWeightFiles.end(), there);
+  return exists("config.json") && std::any_of(kWeightFiles.begin(), kWeightFiles.end(), exists);
 }
 
 }  // namespace

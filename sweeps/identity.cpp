@@ -24,9 +24,9 @@ namespace {
 
 using nlohmann::json;
 
-// The defaults of identity version 1. They never change: a field that differs from its value here
-// is hashed, so a new default in TrialConfig changes no id, and a new field gets a row with the
-// value that says what trials did before it was there. `kind` is empty for a default of all kinds.
+// The defaults of identity version 1, which never change. A field is hashed if it differs from its
+// value here, so a new default in TrialConfig changes no id. A new field needs a row with the value
+// that describes the behaviour of earlier trials. An empty `kind` applies to all kinds.
 struct FrozenDefault {
   std::string_view kind;
   std::string_view field;
@@ -139,7 +139,7 @@ FileDigests::FileDigests(std::filesystem::path cache_folder) {
       if (text.size() == 71 && text.starts_with("sha256:")) known_[key] = text;
     }
   } catch (const std::exception&) {
-    known_.clear();  // a cache may be anything; what it lacks is computed again
+    known_.clear();  // the cache may be damaged; missing digests are recomputed
   }
 }
 
@@ -171,7 +171,7 @@ void FileDigests::save() noexcept {
     const json cache = {{"v", 1}, {"digests", known_}};
     base::write_file_atomically(cache_file_, cache.dump(1) + "\n");
   } catch (const std::exception&) {
-    // A home that cannot be written costs the time of the next digest, nothing else.
+    // A read-only home only costs the time for computing digests again.
   }
 }
 

@@ -18,27 +18,26 @@ struct TrialId {
   auto operator<=>(const TrialId&) const = default;
 };
 
-/// Hashes the fields that are active in `config` and differ from the defaults of identity version
-/// 1, with the backbone and each task by their digests (never by name or path of the backbone).
-/// `training.checkpoint_every` decides no number and is left out.
-/// `task_digests` are those of config.tasks, in that order.
+/// Hashes the active fields of `config` that differ from the defaults of identity version 1. The
+/// backbone and the tasks enter by digest, never by name or path. `training.checkpoint_every` is
+/// left out because it affects no numbers. `task_digests` has the digests of config.tasks in order.
 TrialId trial_id(const TrialConfig& config, std::string_view backbone_digest,
                  std::span<const std::string> task_digests);
 
-/// Digests of files, remembered in `cache_folder/digests.json` by path, size, modification time and
-/// inode; a cache that is missing, broken or unwritable only costs time. Written atomically by
-/// save() and the destructor. Not for several threads.
+/// Computes digests of files and caches them in `cache_folder/digests.json` by path, size,
+/// modification time and inode. A missing, damaged or read-only cache only costs time. save() and
+/// the destructor write it atomically. Not thread-safe.
 class FileDigests {
  public:
-  /// An empty `cache_folder` remembers nothing on disk.
+  /// With an empty `cache_folder`, nothing is stored on disk.
   explicit FileDigests(std::filesystem::path cache_folder);
   ~FileDigests();
   FileDigests(const FileDigests&) = delete;
   FileDigests& operator=(const FileDigests&) = delete;
 
-  /// "sha256:…" of the file's content. Throws sweeps::Error where it cannot be read.
+  /// "sha256:…" of the file's content. Throws sweeps::Error if it cannot be read.
   std::string of(const std::filesystem::path& file);
-  /// Writes what was learned; never throws.
+  /// Writes new digests to the cache. Never throws.
   void save() noexcept;
 
  private:
@@ -47,12 +46,13 @@ class FileDigests {
   bool changed_ = false;
 };
 
-/// Of a backbone's folder: config.json, weights and tokenizer files by name and content; other
-/// files and the folder's place do not count. Throws sweeps::Error where config.json or weights are
-/// missing.
+/// The digest of a backbone's folder: names and contents of config.json, weights and tokenizer
+/// files, regardless of other files and the folder's path. Throws sweeps::Error if config.json or
+/// the weights are missing.
 std::string backbone_digest(const std::filesystem::path& folder, FileDigests& digests);
 
-/// Of a task's data files (content, in the order train, validation, test). Throws sweeps::Error.
+/// The digest of a task's data files: contents in the order train, validation, test. Throws
+/// sweeps::Error.
 std::string data_digest(const TaskDeclaration& task,
                         std::span<const std::filesystem::path> data_folders, FileDigests& digests);
 

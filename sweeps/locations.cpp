@@ -15,10 +15,10 @@ namespace petlab::sweeps {
 namespace {
 
 std::string named(const Environment& environment, const std::string& name) {
-  return environment(name).value_or("");  // set but empty counts as not set
+  return environment(name).value_or("");  // set but empty counts as unset
 }
 
-// What Hugging Face's cache has of that name; std::nullopt where it has nothing.
+// Looks the name up in Hugging Face's cache; std::nullopt if it has no such model.
 std::optional<std::filesystem::path> from_hub_cache(const Locations& locations,
                                                     const std::string& backbone) {
   const std::optional<HubName> wanted = parse_hub_name(backbone);
@@ -29,7 +29,7 @@ std::optional<std::filesystem::path> from_hub_cache(const Locations& locations,
   std::filesystem::path folder;
   for (const CachedModel& model : found) {
     if (!model.complete) continue;
-    // An old model's name without an owner, which means just it.
+    // A model of exactly this name without owner, as old ones have, is unambiguous.
     if (model.repository == wanted->name) return model.snapshot;
     complete.push_back(model.repository);
     folder = model.snapshot;
@@ -114,20 +114,20 @@ std::filesystem::path backbone_folder(const Locations& locations, const std::str
         fmt::format("backbone {}: the folder {} with config.json and weights does not exist",
                     backbone, folder.string()));
   }
-  std::vector<std::string> there;
+  std::vector<std::string> names;
   for (std::filesystem::directory_iterator it(locations.models(), unreadable), end;
        !unreadable && it != end; it.increment(unreadable)) {
     std::error_code unknown;
-    if (it->is_directory(unknown)) there.push_back(it->path().filename().string());
+    if (it->is_directory(unknown)) names.push_back(it->path().filename().string());
   }
-  std::sort(there.begin(), there.end());
+  std::sort(names.begin(), names.end());
   std::string known;
-  for (const std::string& name : there) known += (known.empty() ? "" : ", ") + name;
-  const std::string near = nearest_word(backbone, there);
+  for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
+  const std::string near = nearest_word(backbone, names);
   throw Error(fmt::format(
       "backbone {}: the folder {} with config.json and weights does not exist; there {}{} (move "
       "the folder with PETLAB_HOME; a name with a slash is a path{})",
-      backbone, folder.string(), there.empty() ? "is none" : fmt::format("are: {}", known),
+      backbone, folder.string(), names.empty() ? "is none" : fmt::format("are: {}", known),
       near.empty() ? "" : fmt::format(", nearest: {}", near),
       locations.hub.empty()
           ? ""

@@ -1,5 +1,5 @@
-// More than 500 lines, because it is one sum: what is trained, what is kept and what passes are
-// counted of the same step, with the same few sizes.
+// Longer than 500 lines because it is a single sum: trained, kept and temporary data of the same
+// step, computed from the same few sizes.
 #include "sweeps/memory.h"
 
 #include <algorithm>
@@ -12,50 +12,51 @@
 namespace petlab::sweeps {
 namespace {
 
-// Each count below follows what trainer/ keeps: backbones/{encoder,t5,blocks,attention}.cpp,
+// Each count below follows what trainer/ keeps in memory:
+// backbones/{encoder,t5,blocks,attention}.cpp,
 // compute/{operations,dropout,rms_norm,smoothed_loss}.cpp, modules/, training/optimizer.cpp.
 
 constexpr std::int64_t kMib = std::int64_t{1} << 20;
 constexpr std::int64_t kFloat = 4;
 constexpr std::int64_t kShort = 2;
 
-/// The program and LibTorch's libraries as far as they are read (measured on x86-64).
+/// The program and the parts of LibTorch's libraries that are read (measured on x86-64).
 constexpr std::int64_t kProgram = 125 * kMib;
 
-/// Source tokens of an evaluation batch (training/evaluation.cpp).
+/// Maximum source tokens of an evaluation batch (training/evaluation.cpp).
 constexpr std::int64_t kEvaluationTokens = 2048;
 constexpr std::int64_t kEvaluationTokensOfGpu = 8192;
-/// Logits that exist at once in a T5's loss (compute/smoothed_loss.h).
+/// Maximum number of simultaneous logits in a T5's loss (compute/smoothed_loss.h).
 constexpr std::int64_t kLossLogits = std::int64_t{1} << 24;
-/// A row of probabilities on a CPU is as long as a multiple of this (compute/vector_math.h).
+/// On a CPU, rows of probabilities are padded to a multiple of this (compute/vector_math.h).
 constexpr std::int64_t kProbabilityBlock = 16;
-/// Tokens of answers where decoding.max_tokens is silent (training/text_objective.cpp).
+/// Default length of answers if decoding.max_tokens is 0 (training/text_objective.cpp).
 constexpr std::int64_t kAnswerTokens = 128;
 constexpr std::int64_t kScoreTokens = 8;
-/// Tokens that a decoder's first keys and values have room for (backbones/t5_decoder.cpp).
+/// Initial capacity of a decoder's keys and values, in tokens (backbones/t5_decoder.cpp).
 constexpr std::int64_t kFirstRoom = 16;
 
-/// A batch whose texts are all of one length.
+/// A batch of texts of equal length.
 struct Texts {
   std::int64_t count = 0;
   std::int64_t length = 0;
   std::int64_t tokens() const { return count * length; }
 };
 
-/// What a forward pass keeps for the backward pass, in numbers.
+/// Numbers that a forward pass keeps for the backward pass.
 struct Kept {
   std::int64_t activations = 0;
-  std::int64_t dropout = 0;        // of which whether they were dropped is kept, a byte each
+  std::int64_t dropout = 0;        // dropout flags, one byte each
   std::int64_t probabilities = 0;  // of attention
 };
 
-/// A trained tensor and its masks, as modules/masked_weight.cpp has them.
+/// A trained tensor with its masks, as in modules/masked_weight.cpp.
 struct TrainedWeight {
-  std::int64_t numbers = 0;  // of a layer's
+  std::int64_t numbers = 0;  // per layer
   std::int64_t layers = 1;
   bool share = true;
   bool masked = false;
-  bool trained = true;  // false: made of something that is trained
+  bool trained = true;  // false: computed from trained tensors
 };
 
 class Estimator {
@@ -78,7 +79,7 @@ class Estimator {
     result.tokens = sources.tokens();
     result.target_tokens = targets.tokens();
     result.program = gpu_ ? kGpuContextMib * kMib : kProgram;
-    // The pages that bfloat16's copies were made of are let go.
+    // The pages that were copied to bfloat16 are released.
     result.mapped =
         gpu_ ? 0 : kFloat * (shape_.parameters() - (product_copies() > 0 ? matrix_numbers() : 0));
     result.weights = (gpu_ ? number_ * shape_.parameters() : result.mapped) + product_copies() +
@@ -92,7 +93,7 @@ class Estimator {
     const std::int64_t activations = bytes_of(kept_);
     const std::int64_t workspace = step_workspace(sources, targets);
     const std::int64_t update = largest_update_;
-    // The weights of the best validation are set for the test, and those of the last step kept.
+    // The test uses the weights of the best validation while those of the last step are kept.
     const std::int64_t evaluation = trained_values_ + evaluation_workspace();
     if (activations + workspace >= std::max(update, evaluation)) {
       result.activations = activations;
@@ -110,16 +111,16 @@ class Estimator {
   bool is_full() const { return is("full_finetuning"); }
   bool is_hyperformer() const { return is("hyperformer++"); }
   bool trains_backbone_part() const { return !is("head_only"); }
-  /// Whether what is trained acts inside of attention, so that the first layer has a gradient.
+  /// True if trained parts act inside of attention, so that the first layer has a gradient.
   bool acts_in_attention() const { return is("lora") || is("prefix"); }
   std::int64_t prefix() const { return is("prefix") ? config_.module.prefix_length : 0; }
-  // -1 is the rate of the checkpoint's config.json, which is hardly ever 0.
+  // -1 is the rate in the checkpoint's config.json, which is hardly ever 0.
   bool drops() const { return config_.training.dropout != 0; }
 
   // ---- batches ----
 
   std::int64_t most_tokens() const {
-    // RoBERTa's position table has two rows in front of the first position.
+    // RoBERTa's position table has two unused rows before the first position.
     const std::int64_t positions =
         shape_.max_positions == 0 ? std::numeric_limits<std::int64_t>::max()
                                   : shape_.max_positions - (shape_.model_type == "roberta" ? 2 : 0);
@@ -135,7 +136,7 @@ class Estimator {
     return {(examples + parts - 1) / parts, most_tokens()};
   }
 
-  /// Of a class or a score at most as many as its text has bytes, and the end token.
+  /// The answer for a class or score has at most one token per byte of its text, and the end token.
   std::int64_t longest_answer(const TaskDeclaration& task) const {
     if (task.kind == TaskKind::text) return kAnswerTokens;
     if (task.kind == TaskKind::regression) return kScoreTokens;
@@ -159,8 +160,8 @@ class Estimator {
 
   // ---- weights ----
 
-  /// Matrices of the frozen backbone in another type or order than the checkpoint's, kept for
-  /// products on a CPU: with bf16 two of each in 16 bits, one for each direction.
+  /// Copies of the frozen backbone's matrices in another type or order for products on a CPU: with
+  /// bf16, two 16-bit copies of each, one per direction.
   std::int64_t product_copies() const {
     if (gpu_ || !short_ || is_full()) return 0;
     return 2 * kShort * matrix_numbers();
@@ -222,8 +223,8 @@ class Estimator {
     return {};
   }
 
-  /// Of both stacks' hypernetworks; and the adapters that they make, which are made anew each step
-  /// with all that leads to them.
+  /// The weights of both stacks' hypernetworks, and of the adapters they generate, which are
+  /// recomputed in each step together with all intermediate values.
   std::vector<TrainedWeight> generator_weights() const {
     const ModuleConfig& module = config_.module;
     const std::int64_t e = module.hyper_embedding;
@@ -236,46 +237,46 @@ class Estimator {
     return all;
   }
 
-  std::int64_t adapter_numbers() const {  // of a generated one, with its norm
+  std::int64_t adapter_numbers() const {  // values of a generated adapter with its norm
     return config_.module.bottleneck * (2 * shape_.d_model + 1) + 3 * shape_.d_model;
   }
 
   void add(const TrainedWeight& weight) {
-    const std::int64_t own = weight.numbers * (weight.share ? 1 : weight.layers);
+    const std::int64_t values = weight.numbers * (weight.share ? 1 : weight.layers);
     const std::int64_t all = weight.numbers * weight.layers;
     const std::int64_t tasks = static_cast<std::int64_t>(tasks_.size());
     std::int64_t scores = 0;
-    trained_weights_ += kFloat * own;
-    trained_optimizer_ += kFloat * own;  // the gradient
+    trained_weights_ += kFloat * values;
+    trained_optimizer_ += kFloat * values;  // gradient
     if (weight.masked) {
       const std::int64_t of_tasks = tasks > 1 ? weight.numbers * tasks : 0;
-      trained_weights_ += number_ * all + kFloat * (all + of_tasks);  // merged, masks
+      trained_weights_ += number_ * all + kFloat * (all + of_tasks);  // merged weights, masks
       trained_optimizer_ += number_ * all;
       if (config_.module.mask == metrics::MaskKind::learned) scores = all + of_tasks;
-      // Gradients of values and of masks, of all layers.
+      // Gradients of values and masks for all layers.
       largest_update_ = std::max(largest_update_, (tasks > 1 ? 5 : 3) * kFloat * all);
     } else if (number_ != kFloat) {
-      trained_weights_ += number_ * own;
-      trained_optimizer_ += number_ * own;
+      trained_weights_ += number_ * values;
+      trained_optimizer_ += number_ * values;
     }
-    const std::int64_t moved = (weight.trained ? own : 0) + scores;
+    const std::int64_t moved = (weight.trained ? values : 0) + scores;
     trained_weights_ += kFloat * scores;
-    trained_optimizer_ += kFloat * (scores + 2 * moved + moved);  // moments, the best
+    trained_optimizer_ += kFloat * (scores + 2 * moved + moved);  // moments, best weights
     trained_values_ += kFloat * moved;
-    largest_update_ = std::max(largest_update_, kFloat * std::max(own, scores));
+    largest_update_ = std::max(largest_update_, kFloat * std::max(values, scores));
   }
 
   void add_full() {
     const std::int64_t all = shape_.parameters();
     add({all - shape_.vocab_size * shape_.d_model});
     add({shape_.vocab_size * shape_.d_model});
-    // AdamW goes tensor by tensor: the largest is the embedding, whose gradient is made whole by
-    // each use of it.
+    // AdamW updates one tensor at a time. The largest is the embedding, and each use of it creates
+    // a full gradient.
     const std::int64_t uses = is_text_to_text() && shape_.tied_embeddings ? 2 : 1;
     largest_update_ = uses * kFloat * shape_.vocab_size * shape_.d_model;
   }
 
-  // ---- what is kept for backward ----
+  // ---- kept for the backward pass ----
 
   void keep(std::int64_t activations, std::int64_t dropout = 0) {
     kept_.activations += activations;
@@ -287,19 +288,19 @@ class Estimator {
     if (!gpu_) row = (row + kProbabilityBlock - 1) / kProbabilityBlock * kProbabilityBlock;
     const std::int64_t numbers = texts * shape_.heads * queries * row;
     kept_.probabilities += numbers;
-    if (has_wide_scores()) keep(texts * (queries + keys) * width_);  // queries and keys in 32 bits
-    // A GPU keeps the softmax, what was dropped of it, and what the values are multiplied with.
+    if (has_wide_scores()) keep(texts * (queries + keys) * width_);  // 32-bit queries and keys
+    // A GPU keeps the softmax, its dropout mask, and the factor of the values.
     if (gpu_ && drops()) {
       kept_.probabilities += has_wide_scores() ? 2 * numbers : numbers;
       kept_.dropout += numbers;
     }
   }
 
-  /// Whether scores of attention and their softmax have 32 bits while all else has 16.
+  /// True if attention scores and their softmax have 32 bits while everything else has 16.
   bool has_wide_scores() const { return gpu_ && short_ && drops(); }
-  /// Whether products are short while all else has 32 bits.
+  /// True if products use 16 bits while everything else has 32.
   bool has_short_products() const { return short_ && !gpu_; }
-  /// So many of number_'s bytes take n numbers that are kept as such products have them.
+  /// Size of n numbers stored in the type of such products, in units of number_ bytes.
   std::int64_t as_products_have(std::int64_t n) const {
     return has_short_products() ? n * kShort / kFloat : n;
   }
@@ -309,7 +310,7 @@ class Estimator {
     return number_ * (kept.activations + kept.probabilities) + kept.dropout + full_copies;
   }
 
-  /// An adapter's, that sees `rows`; a T5's is a gelu that keeps what it reads.
+  /// Counts an adapter over `rows`. A T5's adapter has a gelu that keeps its input.
   void keep_adapter(std::int64_t rows) {
     const std::int64_t inner = config_.module.bottleneck * (is_text_to_text() ? 2 : 1);
     keep(rows * (shape_.d_model + inner));
@@ -325,7 +326,7 @@ class Estimator {
     const std::int64_t tokens = texts.tokens();
     if (is_full()) keep(tokens * d, tokens * d);  // embeddings
     for (std::int64_t l = 0; l < shape_.encoder_layers; ++l) {
-      // The head reads the first token of each text alone.
+      // The head reads only the first token of each text.
       const bool last = l + 1 == shape_.encoder_layers;
       const std::int64_t rows = last ? texts.count : tokens;
       const bool reached = l > 0 || acts_in_attention() || is_full();
@@ -345,7 +346,7 @@ class Estimator {
       } else if (is("prefix")) {
         keep(2 * prefix() * width_);
       } else if (is_full()) {
-        // What each product reads; short ones of query, key and value have a copy each.
+        // The inputs of products. Short query, key and value products each have a copy.
         keep(as_products_have((has_short_products() ? 3 : 1) * tokens * d +
                               rows * (width_ + d + f)));
       }
@@ -357,10 +358,10 @@ class Estimator {
     keep_stack(shape_.encoder_layers, sources, nullptr);
     keep_stack(shape_.decoder_layers, targets, &sources);
     const std::int64_t d = shape_.d_model;
-    keep(sources.tokens() * d);                        // the states that the decoder sees
+    keep(sources.tokens() * d);                        // the states passed to the decoder
     keep((is_full() ? 2 : 1) * targets.tokens() * d);  // the loss
     if (is_hyperformer()) {
-      // The adapters by tensor, by stack, all together, and as the layers use them.
+      // The generated adapters by tensor, by stack, all together, and as used by the layers.
       kept_.activations += 5 * kHyperPositions * shape_.layers() * adapter_numbers();
     }
   }
@@ -370,7 +371,7 @@ class Estimator {
     const std::int64_t rows = texts.tokens();
     if (is_full()) keep(0, rows * d);  // embeddings
     for (std::int64_t l = 0; l < layers; ++l) {
-      const bool enters = l > 0 || is_full();  // the layer's input has a gradient
+      const bool enters = l > 0 || is_full();  // true if the layer's input has a gradient
       if (enters || acts_in_attention()) {
         keep_norm(enters ? rows : 0);
         keep_attention_block(rows, rows, is("lora"));
@@ -397,8 +398,8 @@ class Estimator {
     keep(0, rows * d);
   }
 
-  /// What a norm without a mean keeps; a trained one also what its weight is multiplied with, and
-  /// the product behind it what it reads.
+  /// Values kept by a norm without mean. A trained norm also keeps the factor of its weight, and
+  /// the product after it keeps its input.
   void keep_norm(std::int64_t rows) { keep((is_full() ? 3 : 1) * rows * shape_.d_model); }
 
   void keep_attention_block(std::int64_t rows, std::int64_t key_rows, bool with_lora) {
@@ -416,19 +417,20 @@ class Estimator {
     } else if (gpu_ || !drops()) {
       keep(wide, wide);
     } else {
-      keep(0, wide);  // relu and dropout in one
+      keep(0, wide);  // relu and dropout fused
     }
     if (is_full()) keep(wide);
     keep(0, rows * shape_.d_model);
   }
 
-  // ---- what lives for a moment ----
+  // ---- temporary memory ----
 
-  /// Of so many rows in a layer: what its widest products read and make, and the residuals.
+  /// Temporary memory for `rows` rows in a layer: inputs and outputs of the widest products, and
+  /// the residuals.
   std::int64_t layer_workspace(std::int64_t rows) const {
     const std::int64_t narrow = number_ * rows * 4 * shape_.d_model;
     const std::int64_t rounded = has_short_products() ? 2 * kShort * rows * shape_.d_ff : 0;
-    // Between a frozen encoder's two short products nothing has 32 bits.
+    // In a frozen encoder, nothing between two short products has 32 bits.
     if (has_short_products() && !is_text_to_text() && !is_full()) return narrow + rounded;
     const std::int64_t wide = shape_.gated_ff ? 3 : 2;
     return number_ * rows * wide * shape_.d_ff + narrow + rounded;
@@ -443,7 +445,8 @@ class Estimator {
       const std::int64_t logits =
           std::min(std::max(kLossLogits, shape_.vocab_size), targets.tokens() * shape_.vocab_size);
       most = std::max(most, 2 * kFloat * logits);
-      // The output projection's gradient waits for those of the embeddings, which it is, too.
+      // The output projection is the embedding, so its gradient is kept until those of the other
+      // uses.
       if (is_full()) most += kFloat * shape_.vocab_size * shape_.d_model;
     }
     return most;
@@ -459,7 +462,7 @@ class Estimator {
     return is_text_to_text() ? std::max(forward, decoding_workspace(texts)) : forward;
   }
 
-  /// Keys and values of the sources and of the texts in the making, and the next token's logits.
+  /// Keys and values of the sources and of the generated texts, and the logits of the next token.
   std::int64_t decoding_workspace(const Texts& texts) const {
     const DecodingConfig& decoding = config_.decoding;
     std::int64_t length = decoding.max_tokens;
@@ -481,12 +484,12 @@ class Estimator {
   std::span<const TaskDeclaration> tasks_;
   bool gpu_;
   bool short_;           // bf16
-  std::int64_t number_;  // bytes of an activation
-  std::int64_t width_;   // of queries, keys, values
+  std::int64_t number_;  // bytes per activation
+  std::int64_t width_;   // width of queries, keys and values
   Kept kept_;
   std::int64_t trained_weights_ = 0;
   std::int64_t trained_optimizer_ = 0;
-  std::int64_t trained_values_ = 0;  // a copy of all that the optimizer moves
+  std::int64_t trained_values_ = 0;  // size of one copy of everything that the optimizer updates
   std::int64_t largest_update_ = 0;
 };
 

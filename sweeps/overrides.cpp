@@ -14,13 +14,13 @@
 namespace petlab::sweeps {
 namespace {
 
-// task and tasks are two spellings of one field.
+// task and tasks are two names of one field.
 bool same_field(const Setting& a, const Setting& b) {
   if (a.target != b.target) return false;
   return a.target == Target::tasks || a.target == Target::priority || a.name == b.name;
 }
 
-// A problem of a file that is a command line: without its name and line.
+// Reports a problem in text from the command line, without file name and line.
 [[noreturn]] void fail_as_option(const base::FileProblemsError& error, std::string_view file) {
   std::string message;
   for (const std::string& problem : error.problems()) {
@@ -62,7 +62,7 @@ Setting read_override(const std::string& text, const std::filesystem::path& file
   return setting;
 }
 
-// Takes out what sets the same field, and notes its lines.
+// Removes settings of the same field and collects their lines.
 void take_out(std::vector<Setting>& settings, const Setting& setting, std::set<int>& lines) {
   std::erase_if(settings, [&](const Setting& other) {
     if (!same_field(other, setting)) return false;

@@ -39,7 +39,7 @@ bool accepts(const Field& field, const nlohmann::json& value) {
   return field.set(config, value) && field.in_range(config);
 }
 
-// The last number of an order that is accepted, from one that is to a bound that may not be.
+// The last accepted number between the accepted `good` and `bound`, by bisection.
 std::int64_t last_accepted(std::int64_t good, std::int64_t bound,
                            const std::function<bool(std::int64_t)>& is_good) {
   if (is_good(bound)) return bound;
@@ -50,7 +50,7 @@ std::int64_t last_accepted(std::int64_t good, std::int64_t bound,
   }
 }
 
-// Numbers in their order, neighbours next to each other; 0 is 0.
+// Maps doubles to consecutive integers in their order; 0 maps to 0.
 double number_at(std::int64_t place) {
   return place < 0 ? -std::bit_cast<double>(-place) : std::bit_cast<double>(place);
 }
@@ -59,7 +59,7 @@ std::int64_t place_of(double number) {
                     : std::bit_cast<std::int64_t>(number + 0.0);
 }
 
-// A bound is the last number that is accepted or the first that is not: the shorter one.
+// Writes the bound as the last accepted or the first rejected number, whichever is shorter.
 void put_bound(Schema& schema, double last, double beyond, const char* inclusive,
                const char* exclusive) {
   const bool is_open = Schema(beyond).dump().size() < Schema(last).dump().size();
@@ -70,7 +70,7 @@ Schema number_schema(const Field& field) {
   const auto is_good = [&](std::int64_t place) { return accepts(field, number_at(place)); };
   const std::int64_t usual = place_of(field.get(TrialConfig()).get<double>());
   const std::int64_t most = place_of(std::numeric_limits<double>::max());
-  // A default outside of the range (-1: as the backbone says) is a value of its own.
+  // A default outside the range (-1: as in the backbone) is allowed as a separate value.
   const std::int64_t inside = usual < 0 && !is_good(usual + 1) ? 0 : usual;
   const std::int64_t low = last_accepted(inside, -most, is_good);
   const std::int64_t high = last_accepted(inside, most, is_good);
@@ -145,10 +145,10 @@ bool has_size(const Field& field) {
                      [&](const ModuleRow& row) { return row.size_field == field.name; });
 }
 
-// Where a setting stands: its value, a list of values, or what a condition compares with.
+// How values are written in this place: a value, a list of values, or a condition's operand.
 enum class SettingPlace { value, list, condition };
 
-// `range`: where whole numbers may be written as 1..5.
+// `range` allows integer ranges such as 1..5.
 Schema in_place(SettingPlace place, Schema value, bool range) {
   if (place == SettingPlace::value) return value;
   const Schema one =
@@ -164,7 +164,7 @@ Schema field_in_place(const Field& field, SettingPlace place) {
   return in_place(place, std::move(value), field.type == FieldType::integer);
 }
 
-// A group of settings: fields dotted and in their groups, and what is no field.
+// A group of settings: fields with dotted names and in groups, plus tasks, user and priority.
 Schema settings_schema(SettingPlace place) {
   Schema properties = Schema::object();
   for (const Field& field : fields()) {
@@ -195,12 +195,12 @@ Schema settings_schema(SettingPlace place) {
   return schema;
 }
 
-// With at least one entry.
+// The group with at least one entry.
 Schema filled(const std::string& group) {
   return {{"allOf", Schema::array({schema_reference(group)})}, {"minProperties", 1}};
 }
 
-// `key: word`.
+// Matches an object with `key: word`.
 Schema says(const char* key, std::string_view word) {
   Schema schema = schema_with({key});
   schema["properties"][key]["const"] = word;
@@ -211,7 +211,7 @@ Schema when(Schema condition, Schema then) {
   return {{"if", std::move(condition)}, {"then", std::move(then)}};
 }
 
-// A task with that target among its columns.
+// Matches a task with that target among its columns.
 Schema has_target(const char* column) {
   Schema schema = schema_with({"columns"});
   schema["properties"]["columns"] = schema_with({column});
@@ -344,7 +344,7 @@ Schema task_schema() {
                      {"text_to_text", std::move(text_to_text)}}));
   schema["required"] = Schema::array({"task", "files", "columns", "metrics"});
 
-  // What one key says decides which others there may be.
+  // Dependencies between keys.
   const auto metrics_of = [&](MetricInput input) {
     return Schema({{"metrics", names({input})}, {"select_by", names({input})}});
   };

@@ -5,11 +5,11 @@
 namespace petlab::sweeps {
 
 // JSON Schemas (draft 2020-12) of the files that users write, for editors. A schema accepts every
-// file that petlab accepts; docs/reference/schema.md lists the mistakes that it cannot see.
+// file that petlab accepts; docs/reference/schema.md lists the mistakes it cannot detect.
 
-/// Of a sweep file. Fields, their types and ranges come from fields(), kinds from modules().
+/// The schema of sweep files. Fields, types and ranges come from fields(), kinds from modules().
 nlohmann::ordered_json sweep_schema();
-/// Of a file that declares a task.
+/// The schema of task declarations.
 nlohmann::ordered_json task_schema();
 
 }  // namespace petlab::sweeps

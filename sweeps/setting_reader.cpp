@@ -23,8 +23,8 @@ constexpr std::string_view kUserNumberWanted =
 constexpr int kMostPriority = 1'000'000;
 constexpr std::string_view kTaskWanted = "the name of a task, or of a .yaml file that declares one";
 
-/// Whether it is a whole number that no signed 64-bit integer holds. SQLite, JSON readers and
-/// pandas would each show another number, and two of them as one.
+/// True for an integer that exceeds a signed 64-bit integer. SQLite, JSON readers and pandas would
+/// each show another number, and two different ones as equal.
 bool is_too_large(const base::YamlNode& node, const json& value) {
   if (!value.is_number() || node.text.find_first_not_of("+-0123456789") != std::string::npos) {
     return false;
@@ -68,7 +68,7 @@ bool SettingReader::find_target(const std::string& where, const std::string& nam
 
 bool SettingReader::read_value(Setting& setting, const base::YamlNode& node, bool may_match) {
   const bool good = read_good_value(setting, node, may_match);
-  // What a condition compares with leaves the trial's own values alone.
+  // Invalid operands of conditions do not affect the trial's values.
   if (!good && may_match)
     draft_.refused.insert(setting.target == Target::tasks ? "task" : setting.name);
   return good;
@@ -92,7 +92,7 @@ bool SettingReader::read_good_value(Setting& setting, const base::YamlNode& node
         problems_.add(node.line, "user." + setting.name, base::shown(node), kUserNumberWanted);
         return false;
       }
-      // What reads JSON in SQLite ends a text there.
+      // SQLite's JSON functions end a text at a NUL.
       if (setting.name.find('\0') != std::string::npos ||
           holds_nul(std::get<json>(setting.value))) {
         problems_.add(node.line, "user." + setting.name.substr(0, setting.name.find('\0')),
@@ -225,8 +225,8 @@ bool SettingReader::declare(int line, const std::string& path, json& names) {
   return false;
 }
 
-// A path is made absolute: the configuration must not depend on where it is read. What may be a
-// model's name on the hub is one unless there is such a folder.
+// Paths are made absolute, so that the configuration does not depend on the current folder. A
+// possible model name on the hub is one unless such a folder exists.
 bool SettingReader::read_backbone(Setting& setting, const base::YamlNode& node) {
   const auto written = std::get<json>(setting.value).get<std::string>();
   const std::filesystem::path here = std::filesystem::absolute(file_).parent_path();

@@ -15,12 +15,12 @@
 
 namespace petlab::sweeps {
 
-/// Reads `key: value` of a sweep file, whatever section it stands in: what the key is about, and
-/// whether the value is one that it takes. Tasks that it declares and backbones that it names go
-/// into the draft, each looked at once. Every mistake goes to `problems`.
+/// Reads `key: value` from any section of a sweep file: finds the key's target and checks the
+/// value. Declared tasks and named backbones are read once each and go into the draft. All problems
+/// go to `problems`.
 class SettingReader {
  public:
-  /// The references must outlive it. `file` is the sweep file, to which paths are relative.
+  /// The references must outlive this object. Paths are relative to `file`, the sweep file.
   SettingReader(const std::filesystem::path& file, const Locations& locations,
                 base::FileProblems& problems, SweepDraft& draft)
       : file_(file),
@@ -29,13 +29,13 @@ class SettingReader {
         draft_(draft),
         digests_(locations.cache()) {}
 
-  /// Sets what the key `name` is about; false where it is none.
+  /// Sets the target of the key `name`; false if it is unknown.
   bool find_target(const std::string& where, const std::string& name, int line, Setting& setting);
-  /// Sets the value; false where it is none for the key. `may_match`: of a trial, so it may be
-  /// `{match_storage_of: VARIANT}` too; else of a condition.
+  /// Sets the value; false if it is invalid for the key. `may_match` is true in trials, which allow
+  /// `{match_storage_of: VARIANT}`, and false in conditions.
   bool read_value(Setting& setting, const base::YamlNode& node, bool may_match);
 
-  /// A size that was left to be solved, and the variant whose storage it is to have.
+  /// A size to be solved, and the variant whose storage it must match.
   struct Match {
     int line;
     std::string field;

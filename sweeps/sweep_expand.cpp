@@ -1,5 +1,5 @@
-// From a sweep's draft to its trials, step by step: the points of its axes, rules, sizes that are
-// solved, ids. One source, because every step works on the same State.
+// Expands a sweep's draft into trials: points of its axes, rules, solved sizes, ids. In one file
+// because all steps share State.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-// The line that set a field; 0 where no line did.
+// The line that set each field; 0 if none did.
 struct Lines {
   std::vector<int> fields = std::vector<int>(sweeps::fields().size());
   int tasks = 0;
@@ -31,7 +31,7 @@ struct Pending {
   int line;
 };
 
-// A trial on its way.
+// A trial under construction.
 struct State {
   TrialConfig config;
   std::map<std::string, json> user;
@@ -45,13 +45,13 @@ std::size_t index_of(const Field* field) {
   return static_cast<std::size_t>(field - sweeps::fields().data());
 }
 
-// The size whose storage is nearest to `wanted`; storage does not fall as the size grows. Ties go
-// to the smaller.
+// The size whose storage is nearest to `wanted`, the smaller one in a tie. Storage must not
+// decrease with size.
 template <class Storage>
 std::int64_t nearest_size(std::int64_t most, double wanted, Storage storage) {
   std::int64_t low = 1;
   std::int64_t high = most;
-  while (low < high) {  // the first that is not below
+  while (low < high) {  // the first that is not below `wanted`
     const std::int64_t middle = low + (high - low) / 2;
     if (storage(middle) < wanted) {
       low = middle + 1;
@@ -136,15 +136,15 @@ class Expander {
     }
   }
 
-  // Fields that no line set take the defaults of the module's kind.
+  // Fields that no line set get the defaults of the module's kind.
   static void apply_defaults(State& state) {
     for (const ModuleRow& row : modules()) {
       for (const KindDefault& preset : row.defaults) {
         const Field* const field = find_field(preset.field);
         if (state.lines.fields[index_of(field)] != 0) continue;
-        const bool own = row.kind == state.config.module.kind;
-        if (own || find_own_default(state.config.module.kind, preset.field) == nullptr) {
-          field->set(state.config, own ? preset.json() : field->get(TrialConfig()));
+        const bool is_own_kind = row.kind == state.config.module.kind;
+        if (is_own_kind || find_own_default(state.config.module.kind, preset.field) == nullptr) {
+          field->set(state.config, is_own_kind ? preset.json() : field->get(TrialConfig()));
         }
       }
     }
@@ -177,7 +177,7 @@ class Expander {
         break;
       }
       case Target::field: {
-        // What means nothing for the trial, or is still to be solved, equals nothing.
+        // A field that does not apply to the trial, or is still unsolved, equals no value.
         const auto is_it = [&](const Pending& p) { return p.field == condition.field; };
         if (!is_active(*condition.field, state.config) ||
             std::any_of(state.pending.begin(), state.pending.end(), is_it)) {
@@ -197,14 +197,14 @@ class Expander {
         [&](const Condition& condition) { return holds(condition, state, variant); });
   }
 
-  // base, zip, grid, variant, when.
+  // Applies base, zip, grid, variant and `when`.
   State build(std::size_t variant, std::int64_t point) {
     State state;
     for (const Setting& setting : draft_.base) apply(state, setting);
     for (const Setting& setting : draft_.overrides) apply(state, setting);
     std::int64_t stride = 1;
     for (const Axis& axis : draft_.axes) stride *= static_cast<std::int64_t>(axis.points.size());
-    for (const Axis& axis : draft_.axes) {  // the last turns fastest
+    for (const Axis& axis : draft_.axes) {  // the last axis varies fastest
       const auto size = static_cast<std::int64_t>(axis.points.size());
       stride /= size;
       for (const Setting& setting : axis.points[static_cast<std::size_t>(point / stride % size)]) {
@@ -222,7 +222,7 @@ class Expander {
     return state;
   }
 
-  // Solves what is still open. False where a problem was reported, now or before.
+  // Solves the pending sizes. False if a problem was reported, now or earlier.
   bool solve(State& state, std::size_t variant, std::int64_t point,
              std::vector<std::size_t>& path) {
     std::erase_if(state.pending,
@@ -254,7 +254,7 @@ class Expander {
     if (!solve(other, target->second, point, path)) return false;
     path.pop_back();
     const BackboneShape* const shape = shape_of(state);
-    if (shape == nullptr || state.config.tasks.empty()) return false;  // validation says so
+    if (shape == nullptr || state.config.tasks.empty()) return false;  // reported by validation
     const BackboneShape* const other_shape = shape_of(other);
     if (other_shape == nullptr || other.config.tasks.empty()) {
       if (!draft_.refused.contains("backbone") && !draft_.refused.contains("task")) {
@@ -273,7 +273,7 @@ class Expander {
                     "a variant with a storage formula");
       return false;
     }
-    // Both are reported here: the other may be excluded, and without a formula there is no size.
+    // Check both: the other may be excluded, and without a formula there is no size to solve.
     if (!check(other) || !check(state)) return false;
     solve_one(state, open, *shape, metrics::bls_bits(module_storage(other.config, *other_shape)));
     state.pending.clear();
@@ -317,7 +317,7 @@ class Expander {
     return found == draft_.backbone_shapes.end() ? nullptr : &found->second;
   }
 
-  // The trial's place in the sweep; kNoTrial where it is excluded or wrong.
+  // Adds a trial and returns its index in the sweep; kNoTrial if it is excluded or invalid.
   std::size_t add_trial(std::size_t variant, std::int64_t point) {
     State state = build(variant, point);
     std::vector<std::size_t> path;
@@ -332,7 +332,7 @@ class Expander {
     return solved && valid ? keep(std::move(state), variant) : kNoTrial;
   }
 
-  // Notes the lists of zip and grid whose points all give the variant the same trials.
+  // Records the lists of zip and grid that make no difference to the variant's trials.
   void find_unchanged(std::size_t variant, const std::vector<std::size_t>& trials) {
     std::size_t stride = trials.size();
     for (std::size_t axis = 0; axis < draft_.axes.size(); ++axis) {
@@ -370,7 +370,8 @@ class Expander {
     return found.empty() && draft_.backbone_digests.contains(state.config.backbone);
   }
 
-  // A default that somebody wrote is one more thing that is said twice.
+  // Reports fields that are written in addition to the one that replaces them, even at their
+  // default.
   static void add_written_twice(const State& state, std::vector<FieldProblem>& found) {
     const TrainingConfig& training = state.config.training;
     const auto add = [&](const char* name, const char* in_place, std::int64_t steps) {
@@ -420,11 +421,11 @@ class Expander {
     TrialId id = trial_id(config, backbone, digests);
     const auto [known, is_new] = trial_index_.emplace(id.value, sweep_.trials.size());
     if (!is_new) {
-      SweepTrial& twin = sweep_.trials[known->second];
-      // Variants come one after the other, each with all of its points.
-      if (!name.empty() && twin.variants.back() != name) twin.variants.push_back(name);
-      twin.priority = std::max(twin.priority, state.priority);
-      if (twin.storage_note.empty()) twin.storage_note = std::move(state.storage_note);
+      SweepTrial& existing = sweep_.trials[known->second];
+      // Variants are processed one after the other, each with all its points.
+      if (!name.empty() && existing.variants.back() != name) existing.variants.push_back(name);
+      existing.priority = std::max(existing.priority, state.priority);
+      if (existing.storage_note.empty()) existing.storage_note = std::move(state.storage_note);
       return known->second;
     }
     SweepTrial trial;
@@ -450,7 +451,7 @@ class Expander {
     }
   }
 
-  // Whether note_unused says it already: what no trial uses changes nothing for any.
+  // True if note_unused() reports the axis already: a field that no trial uses makes no difference.
   bool is_unused(const Axis& axis) const {
     return std::all_of(axis.points.front().begin(), axis.points.front().end(),
                        [&](const Setting& setting) {
@@ -466,22 +467,24 @@ class Expander {
       fields.push_back((setting.target == Target::user ? "user." : "") + setting.name);
     }
     std::vector<std::string> names;
-    bool own = true;  // the variants say themselves what the list says
+    bool all_set = true;  // true if the variants themselves set the fields of the list
     for (const std::size_t variant : variants) {
-      const std::vector<Setting>& said = draft_.variants[variant].settings;
+      const std::vector<Setting>& variant_settings = draft_.variants[variant].settings;
       if (!draft_.variants[variant].name.empty()) names.push_back(draft_.variants[variant].name);
-      own = own && std::all_of(settings.begin(), settings.end(), [&](const Setting& setting) {
-              return std::any_of(said.begin(), said.end(), [&](const Setting& other) {
-                return other.target == setting.target &&
-                       (other.target == Target::tasks || other.name == setting.name);
-              });
-            });
+      all_set =
+          all_set && std::all_of(settings.begin(), settings.end(), [&](const Setting& setting) {
+            return std::any_of(
+                variant_settings.begin(), variant_settings.end(), [&](const Setting& other) {
+                  return other.target == setting.target &&
+                         (other.target == Target::tasks || other.name == setting.name);
+                });
+          });
     }
     sweep_.notes.push_back(
         fmt::format("{}:{}: the values of {} change nothing{}{}: equal trials are merged",
                     sweep_.file.string(), axis.line, fmt::join(fields, ", "),
                     names.empty() ? "" : fmt::format(" for {}", fmt::join(names, ", ")),
-                    !own                ? ""
+                    !all_set            ? ""
                     : names.size() == 1 ? ", which sets its own"
                                         : ", which set their own"));
   }

@@ -13,7 +13,7 @@ namespace petlab::sweeps {
 
 namespace {
 
-// Far above the limit of a YAML file, so that the parser reports a file that is too long.
+// Far above the limit of YAML files, so that the parser reports files that are too long.
 constexpr std::size_t kMostSweepBytes = 4 * base::kMaxYamlBytes;
 
 }  // namespace
@@ -47,7 +47,7 @@ Sweep read_sweep_text(std::string_view text, const std::filesystem::path& file,
   if (root.is_map() && overrides.empty()) {
     expand_sweep(draft, max_trials, problems, sweep);
   } else if (root.is_map()) {
-    // What is wrong without the overrides may be right with them.
+    // Problems without the overrides are ignored, because the overrides may fix them.
     base::FileProblems ignored(file);
     Sweep plain;
     std::vector<std::size_t> before;

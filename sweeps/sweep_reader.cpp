@@ -42,7 +42,7 @@ bool is_name(const std::string& text) {
   return !text.empty() && text.size() <= kMostNameBytes && is_printable(text);
 }
 
-// What is wrong with it, where the name as it is shown does not say so.
+// Describes an invalid name, including problems that printing it would not show.
 std::string found_name(const std::string& text) {
   if (text.size() <= kMostNameBytes) return base::shown(json(text));
   return fmt::format("{} ({} bytes)", base::shown(json(text)), text.size());
@@ -56,7 +56,7 @@ class SweepReader {
 
   SweepDraft read(const base::YamlNode& root) {
     if (!root.is_map()) {
-      // An empty or broken document was reported where it was parsed.
+      // Problems of an empty or broken document were reported by the parser.
       if (problems_.empty()) {
         problems_.add(root.line, "the file", base::shown(root), "the sections of a sweep");
       }
@@ -69,9 +69,9 @@ class SweepReader {
                     with_nearest("a section: " + joined(known), key, known));
     }
     read_names(root);
-    // Variants before what may name them, values before conditions on declared tasks.
+    // Read variants before references to them, and values before conditions on declared tasks.
     const base::YamlNode* const base = section(root, "base");
-    // A base of the wrong kind was reported; that it names no task need not be.
+    // An invalid base was reported, so missing tasks and backbones need no further report.
     if (const base::YamlNode* const any = root.find("base");
         base == nullptr && any != nullptr && !any->is_null()) {
       draft_.refused = {"backbone", "task"};
@@ -174,7 +174,7 @@ class SweepReader {
           equal = false;
           return;
         }
-        // A value that was refused leaves its point without it.
+        // A rejected value is missing from its point.
         for (const Setting& setting : list) {
           axis.points[list_index_.at(&setting - list.data())].push_back(setting);
         }
@@ -240,11 +240,12 @@ class SweepReader {
     }
   }
 
-  // Calls `on_key` with the dotted name of every key, groups opened, each name once.
+  // Calls `on_key` with the dotted name of every key, including those in groups. Reports repeated
+  // names.
   void walk(const std::string& where, const base::YamlNode& node, const OnKey& on_key) {
     std::map<std::string, int> seen;
     const auto visit = [&](const std::string& name, int line, const base::YamlNode& value) {
-      // task and tasks are two spellings of one field.
+      // task and tasks are two names of one field.
       const auto [known, is_new] = seen.emplace(name == "tasks" ? "task" : name, line);
       if (!is_new) {
         problems_.add(line, where, fmt::format("{} twice", base::shown(json(name))),
@@ -280,7 +281,7 @@ class SweepReader {
     return list;
   }
 
-  // Of a field of whole numbers `1..5` is a list of them, and so it is in a list.
+  // Expands ranges of integer fields: `1..5` is a list, and may occur in lists.
   base::YamlNode with_ranges(const std::string& name, const base::YamlNode& value) {
     const Field* const field = find_field(name);
     if (field == nullptr || field->type != FieldType::integer) return value;
@@ -320,7 +321,7 @@ class SweepReader {
     return any ? list : value;
   }
 
-  // The settings of `name: [value, …]`; list_index_ says from which place of the list each came.
+  // The settings of `name: [value, …]`. list_index_ gets the index in the list for each.
   std::vector<Setting> settings_of_list(const std::string& where, const std::string& name, int line,
                                         const base::YamlNode& value) {
     std::vector<Setting> list;
@@ -360,7 +361,7 @@ class SweepReader {
         complete = false;
         return;
       }
-      // One value, or any of a list; `tasks` is a list itself.
+      // A single value, or any of a list. For `tasks`, a single value is a list.
       const bool several = value.is_sequence() && name != "tasks";
       const std::vector<base::YamlNode> one{several ? base::YamlNode() : value};
       for (const base::YamlNode& item : several ? value.items : one) {
@@ -382,7 +383,7 @@ class SweepReader {
       }
       list.push_back(std::move(condition));
     });
-    // A rule that lost a condition would hold too often.
+    // Drop the rule: without one of its conditions it would hold too often.
     if (!complete) list.clear();
     return list;
   }

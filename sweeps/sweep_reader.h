@@ -19,21 +19,21 @@
 
 namespace petlab::sweeps {
 
-/// `{match_storage_of: VARIANT}` in place of a value.
+/// `{match_storage_of: VARIANT}`, used in place of a value.
 struct MatchStorage {
   std::string variant;
 };
 
-/// What a key of a sweep file is about.
+/// The target of a key in a sweep file.
 enum class Target {
   field,     ///< a row of fields()
   tasks,     ///< `task` and `tasks`; the value is the list of names
   user,      ///< `user.NAME`
-  priority,  ///< of the trial in this sweep, no part of it
+  priority,  ///< of the trial in this sweep; not part of the trial's identity
   variant,   ///< in conditions only
 };
 
-/// `key: value`, checked on its own.
+/// A `key: value` that was checked by itself.
 struct Setting {
   Target target = Target::field;
   const Field* field = nullptr;
@@ -42,7 +42,7 @@ struct Setting {
   int line = 0;
 };
 
-/// One list of a grid, or one group of lists of a zip: a trial takes one of its points.
+/// A list of a grid, or a group of lists of a zip. Each trial uses one of its points.
 struct Axis {
   int line = 0;
   std::vector<std::vector<Setting>> points;
@@ -64,52 +64,52 @@ struct Rule {
 };
 
 struct Variant {
-  std::string name;  // empty: a sweep without variants
+  std::string name;  // empty for a sweep without variants
   int line = 0;
   std::vector<Setting> settings;
 };
 
-/// In place of a trial's place in a sweep: a combination that is none.
+/// In place of a trial's index: the combination has no trial.
 inline constexpr std::size_t kNoTrial = static_cast<std::size_t>(-1);
 
-/// A sweep file read, every value checked on its own, nothing expanded.
+/// A parsed sweep file. Values were checked individually; nothing is expanded.
 struct SweepDraft {
   std::string name;
   std::string about;
   int base_line = 1;
   std::vector<Setting> base;
-  /// Of every trial, from beside the file (sweeps/overrides.h): nothing else sets these fields.
+  /// Settings for every trial from --set (sweeps/overrides.h); nothing else sets these fields.
   std::vector<Setting> overrides;
   std::vector<Variant> variants;  // at least one
   std::vector<Axis> axes;         // zip groups, then grid lists
   std::vector<Rule> when;
   std::vector<Rule> exclude;
-  /// Fields of which some value was refused: what follows from that is not reported again.
+  /// Fields with a rejected value; consequences are not reported again.
   std::set<std::string> refused;
-  std::map<std::string, TaskDeclaration> declared;  // the user's own tasks, by name
+  std::map<std::string, TaskDeclaration> declared;  // the user's tasks by name
   std::map<std::string, std::filesystem::path> backbone_folders;
   std::map<std::string, BackboneShape> backbone_shapes;
   std::map<std::string, std::string> backbone_digests;
 };
 
-/// The name that a sweep file gives its sweep. Returns an empty text and adds to `problems` if
-/// there is no valid name.
+/// The name in a sweep file. If there is no valid one, returns an empty text and adds to
+/// `problems`.
 std::string read_sweep_name(const base::YamlNode& root, base::FileProblems& problems);
 
-/// Reads the sections of a sweep file, and what they name: backbones (shape and digest) and
-/// declared tasks. Problems are added to `problems`.
+/// Reads the sections of a sweep file, its backbones (shape and digest) and its declared tasks.
+/// Adds problems to `problems`.
 SweepDraft read_sweep(const base::YamlNode& root, const std::filesystem::path& file,
                       const Locations& locations, base::FileProblems& problems);
 
-/// base, zip, grid, variant, when, solve sizes, exclude, validate, merge equal ids. Adds to
-/// `problems`, and fills trials, notes and tasks. More than `max_trials` combinations are a
-/// problem. `placed`, where given, gets the place of each combination's trial in sweep.trials,
-/// variant by variant and point by point; kNoTrial where it is excluded or wrong.
+/// Expands a draft: base, zip, grid, variant, `when`, solved sizes, `exclude`, validation, merging
+/// of equal ids. Adds to `problems` and fills trials, notes and tasks. More than `max_trials`
+/// combinations are a problem. `placed`, if not null, gets the index in sweep.trials for each
+/// combination, by variant and then point; kNoTrial if it is excluded or invalid.
 void expand_sweep(const SweepDraft& draft, std::int64_t max_trials, base::FileProblems& problems,
                   Sweep& sweep, std::vector<std::size_t>* placed = nullptr);
 
-/// load_sweep for text that was read already; `file` stands in messages, and what the text names
-/// relatively is looked for beside it.
+/// Like load_sweep() for text in memory. `file` is used in messages and as the base of relative
+/// paths.
 Sweep read_sweep_text(std::string_view text, const std::filesystem::path& file,
                       const Locations& locations, std::int64_t max_trials,
                       std::span<const std::string> overrides = {});

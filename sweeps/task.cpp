@@ -51,7 +51,7 @@ std::string_view word_of(const Words<Enum, N>& words, Enum value) {
   return "";
 }
 
-// Reads the keys of a JSON object one by one; finish() refuses what nobody asked for.
+// Reads the keys of a JSON object one by one; finish() rejects unread keys.
 class Reader {
  public:
   Reader(const json& object, std::string where) : object_(object), where_(std::move(where)) {
@@ -133,7 +133,7 @@ ordered_json layout_to_json(const TaskLayout& layout) {
                       {"text_columns", layout.text_columns},
                       {"target_column", layout.target_column},
                       {"skip_short_rows", layout.skip_short_rows}};
-  // A worker that does not know the key refuses it, so only tasks that need it have it.
+  // Workers that do not know the key reject it, so only tasks that need it have it.
   if (layout.ignore_extra_columns) out["ignore_extra_columns"] = true;
   return out;
 }
@@ -154,7 +154,7 @@ TaskLayout layout_from_json(const json& input, const std::string& where) {
   return layout;
 }
 
-// Leaves out what is empty or false, so that a new key with such a default changes no digest.
+// Drops empty and false members, so that new keys with such defaults change no digest.
 void drop_empty(json& object) {
   for (auto it = object.begin(); it != object.end();) {
     json& value = it.value();
@@ -175,9 +175,9 @@ bool is_whole_number(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// "1" for a JSON number 1, 1.0 or 1e0; any other number as it is.
+// "1" for a JSON number 1, 1.0 or 1e0; other numbers unchanged.
 std::string as_whole_number(std::string_view text) {
-  constexpr double kMost = 1e15;  // whole numbers up to it are exact
+  constexpr double kMost = 1e15;  // integers up to this are exact
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool whole = error == std::errc() && end == text.data() + text.size() &&
@@ -305,7 +305,7 @@ TaskFiles find_task_files(const TaskDeclaration& task,
     }
     return found;
   };
-  // Of a name with several files, the first that no folder has.
+  // For a name with several files, the first that is missing from all folders.
   const auto lacking_part = [&](const TaskLayout& layout, const std::string& name) {
     const std::vector<std::string> parts = file_parts(layout, name);
     for (const std::string& part : parts) {
@@ -316,7 +316,7 @@ TaskFiles find_task_files(const TaskDeclaration& task,
     }
     return parts.front();
   };
-  std::string missing;  // of the layout that lacks least, the first where several do
+  std::string missing;  // from the layout with the fewest missing files, the first of equals
   std::size_t fewest = 4;
   for (std::size_t i = 0; i < task.layouts.size(); ++i) {
     const TaskLayout& layout = task.layouts[i];

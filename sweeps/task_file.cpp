@@ -77,7 +77,7 @@ class TaskReader {
     return node->text;
   }
 
-  // One text, or a list of them.
+  // Reads a text or a list of texts.
   std::vector<std::string> texts(const std::string& name, const base::YamlNode& node) {
     std::vector<std::string> list;
     const std::vector<base::YamlNode> one{node.is_sequence() ? base::YamlNode() : node};
@@ -211,7 +211,8 @@ class TaskReader {
     for (const FileFormat format :
          {FileFormat::tsv, FileFormat::csv, FileFormat::jsonl, FileFormat::aligned}) {
       if (word != to_string(format)) continue;
-      if (format == FileFormat::aligned && node == nullptr) break;  // only a name that ends so
+      if (format == FileFormat::aligned && node == nullptr)
+        break;  // the name only happens to end so
       layout_.format = format;
       return;
     }
@@ -222,7 +223,7 @@ class TaskReader {
         "tsv, csv, jsonl or aligned");
   }
 
-  // Files of lines have no rows with columns, and objects have no extra columns.
+  // Line files have no rows with columns, and objects have no extra columns.
   void check_rows(const base::YamlNode& root) {
     const bool aligned = layout_.format == FileFormat::aligned;
     const bool has_columns = layout_.format == FileFormat::tsv || layout_.format == FileFormat::csv;
@@ -260,8 +261,9 @@ class TaskReader {
     }
     std::vector<std::string> sorted = task_.classes;
     std::sort(sorted.begin(), sorted.end());
-    if (const auto twin = std::adjacent_find(sorted.begin(), sorted.end()); twin != sorted.end()) {
-      problems_.add(line, "labels", base::in_quotes(*twin) + " twice", "each label once");
+    if (const auto repeated = std::adjacent_find(sorted.begin(), sorted.end());
+        repeated != sorted.end()) {
+      problems_.add(line, "labels", base::in_quotes(*repeated) + " twice", "each label once");
     }
   }
 
@@ -327,7 +329,7 @@ class TaskReader {
     }
   }
 
-  // F1 is the score of the second class, so it says nothing of three.
+  // F1 is the score of the second class, so it is undefined for three.
   void check_binary(const base::YamlNode& node) {
     if (std::find(task_.metrics.begin(), task_.metrics.end(), "f1") == task_.metrics.end()) return;
     problems_.add(node.line, "metrics", fmt::format("f1 with {} labels", task_.classes.size()),
@@ -340,8 +342,7 @@ class TaskReader {
       task_.text_to_text.source = task_.name;
       for (std::size_t i = 0; i < layout_.text_columns.size(); ++i) {
         const std::string& column = layout_.text_columns[i];
-        // Of "translation.ro" the last part: the objects around it say where it lies, not what it
-        // is.
+        // The last part of "translation.ro": the enclosing objects give its place, not its meaning.
         const bool inner = task_.kind == TaskKind::text && layout_.format == FileFormat::jsonl;
         const std::size_t dot = inner ? column.rfind('.') : std::string::npos;
         task_.text_to_text.source += fmt::format(

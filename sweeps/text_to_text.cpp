@@ -12,7 +12,7 @@ namespace petlab::sweeps {
 
 std::string source_text(const TaskDeclaration& task, std::span<const std::string> texts) {
   constexpr std::array<std::string_view, 2> kPlaces = {"{text1}", "{text2}"};
-  std::string made;
+  std::string result;
   std::string_view rest = task.text_to_text.source;
   while (!rest.empty()) {
     std::size_t at = rest.size();
@@ -23,17 +23,17 @@ std::string source_text(const TaskDeclaration& task, std::span<const std::string
       at = found;
       place = i;
     }
-    made += rest.substr(0, at);
+    result += rest.substr(0, at);
     if (place == kPlaces.size()) break;
     if (place >= texts.size()) {
       throw std::invalid_argument(
           fmt::format("task {}: text_to_text.source is '{}', must have a place for {} texts",
                       task.name, task.text_to_text.source, texts.size()));
     }
-    made += texts[place];
+    result += texts[place];
     rest.remove_prefix(at + kPlaces[place].size());
   }
-  return made;
+  return result;
 }
 
 std::string target_text(const TaskDeclaration& task, std::int64_t label) {

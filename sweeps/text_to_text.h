@@ -8,18 +8,18 @@
 
 namespace petlab::sweeps {
 
-// A task as a text-to-text backbone sees it (reference/method.md, "T5-base").
+// Tasks in the form for text-to-text backbones (reference/method.md, "T5-base").
 
-/// The task's source with `texts`, one a text column, in the places {text1} and {text2}: "mnli
-/// premise: … hypothesis: …". What stands in a text is no place. Throws std::invalid_argument for
-/// fewer texts than the source has places.
+/// The task's source template with {text1} and {text2} replaced by `texts`, one per text column:
+/// "mnli premise: … hypothesis: …". Placeholders inside texts are not replaced. Throws
+/// std::invalid_argument if the template needs more texts.
 std::string source_text(const TaskDeclaration& task, std::span<const std::string> texts);
 
-/// What is to be written for a class: its target text, or its number where the task has none.
-/// Throws std::invalid_argument for a class that the task does not have.
+/// The expected output for a class: its target text, or its number if the task has none. Throws
+/// std::invalid_argument for an unknown class.
 std::string target_text(const TaskDeclaration& task, std::int64_t label);
 
-/// What is to be written for a score: metrics::score_text, one decimal.
+/// The expected output for a score: metrics::score_text, one decimal.
 std::string score_target_text(double score);
 
 }  // namespace petlab::sweeps

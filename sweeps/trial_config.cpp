@@ -74,7 +74,7 @@ ordered_json to_json(const TrialConfig& config) {
       out[std::string(field.name.substr(0, dot))][std::string(field.name.substr(dot + 1))] =
           std::move(value);
     }
-    if (field.name == "backbone") {  // the task stands second
+    if (field.name == "backbone") {  // the task is written second
       if (config.tasks.size() == 1) {
         out["task"] = config.tasks.front();
       } else {

@@ -5,19 +5,19 @@
 
 namespace petlab::sweeps {
 
-/// Where a trial of a sweep is (design: "A trial's identity and states").
+/// The state of a trial in a sweep (design: "A trial's identity and states").
 enum class TrialState {
-  fresh,        ///< "new": never tried
+  fresh,        ///< "new": no attempt yet
   running,      ///< an attempt is alive
-  interrupted,  ///< tried, not over, no attempt alive; goes on from its last checkpoint
-  done,         ///< finished by this sweep
-  cached,       ///< finished by another sweep
+  interrupted,  ///< started but not finished, no attempt alive; resumes from its last checkpoint
+  done,         ///< finished in this sweep
+  cached,       ///< finished in another sweep
   stale,        ///< finished, but the numerics version or the data changed since
-  failed,       ///< failed as often as the limit allows
-  cancelled,    ///< taken out by the user
+  failed,       ///< reached the limit of failed attempts
+  cancelled,    ///< cancelled by the user
 };
 
-/// "new", "running", …: the word in every command, report and database.
+/// The name in all commands, reports and databases: "new", "running", ….
 std::string_view to_string(TrialState state);
 /// std::nullopt for any other text.
 std::optional<TrialState> trial_state_from(std::string_view text);

@@ -1,6 +1,6 @@
-// Makes a database as a large sweep leaves it, for bench/answers.sh: every trial finished, with a
-// training loss each step, validation scores after each of three epochs, and test scores of the
-// best of them. The numbers are drawn from a generator with a fixed seed.
+// Creates a database like that of a large finished sweep, for bench/answers.sh: every trial has a
+// training loss per step, validation scores after each of three epochs, and test scores of the best
+// epoch. The numbers come from a generator with a fixed seed.
 //   make_database FILE [--trials N] [--metrics N]
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 using namespace petlab;
 
-constexpr int kGroup = 1000;  // trials a transaction
+constexpr int kGroup = 1000;  // trials per transaction
 constexpr std::array kTasks = {"cola", "mrpc", "rte", "sst2"};
 constexpr std::array kVariants = {"vanilla", "propetl", "random", "only_share", "only_mask"};
 constexpr int kSeeds = 5;

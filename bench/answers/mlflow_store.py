@@ -1,10 +1,10 @@
-"""A database of make_database in MLflow's SQLite store, and its questions asked of it with MLflow's client.
+"""Copies a database of make_database into MLflow's SQLite store and queries it with MLflow's client.
 
   mlflow_store.py fill PETLABS_DATABASE MLFLOWS_DATABASE
   mlflow_store.py QUESTION MLFLOWS_DATABASE      (prints the answer as JSON)
 
-A run for each trial: its configuration as params, its values as metrics SPLIT/NAME. The rows are written straight into
-MLflow's tables, many runs a transaction; `fill` holds one run, which it writes both ways, against the other.
+Each trial becomes a run, with its configuration as params and its values as metrics SPLIT/NAME. The rows are written
+directly into MLflow's tables, many runs per transaction. `fill` also creates one run with the client and compares both.
 """
 import json
 import logging
@@ -22,7 +22,7 @@ from mlflow.store.tracking.dbmodels import models  # noqa: E402
 from mlflow.tracking import MlflowClient  # noqa: E402
 
 EXPERIMENT = "large"
-AT_ONCE = 200  # runs a transaction
+AT_ONCE = 200  # runs per transaction
 
 
 def flat(config, prefix=""):
@@ -34,7 +34,7 @@ def flat(config, prefix=""):
 
 
 def latest(metrics):
-    """Of each name its row of the last step, as MLflow keeps it beside the history."""
+    """The row of the last step for each name, which MLflow stores in addition to the history."""
     return {name: (step, value) for name, step, value in metrics}
 
 
@@ -59,7 +59,7 @@ def fill(source, file):
     def params_of(config, variant):
         return {**dict(flat(json.loads(config))), "variant": variant}
 
-    # By MLflow itself, which also says what a row of `runs` is.
+    # Created by MLflow itself, which also shows the format of a row of `runs`.
     key, trial_id, config, variant = trials[0]
     by_client = client.create_run(experiment, run_name=trial_id)
     metrics = values_of(key)
@@ -108,7 +108,7 @@ def same_as_the_clients(client, one, other):
 
 
 def runs(client, where="", **more):
-    """All of them as a data frame."""
+    """All runs as a data frame."""
     return mlflow.search_runs(experiment_names=[EXPERIMENT], filter_string=where, **more)
 
 
@@ -135,7 +135,7 @@ def some(client):
 
 
 def best(client):
-    """By the value of the last step that was reported: MLflow orders by no other."""
+    """Ordered by the value of the last reported step, the only order that MLflow offers."""
     found = [runs(client, f"params.task = '{task}'", order_by=["metrics.`validation/accuracy` DESC"],
                   max_results=1)[["params.task", "tags.mlflow.runName", "metrics.validation/accuracy"]]
              for task in ("cola", "mrpc", "rte", "sst2")]

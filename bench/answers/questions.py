@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The questions of bench/answers.sh, which says what they measure."""
+"""Times the questions described in bench/answers.sh."""
 import argparse
 import json
 import os
@@ -59,7 +59,7 @@ def ask_mlflow(python, petlab, file, size):
     report("MLflow", "fill", size, [measured([*program, "fill", file, store], file.parent)])
     best = json.loads(output_of([petlab, "best", "--metric", "accuracy", "--format", "json", "--db", file]))
     found = json.loads(output_of([*program, "best of each task", store]))
-    # Their values alone: of equal ones each tool takes another trial.
+    # Compare only the values: of trials with equal values each tool picks a different one.
     if [row["validation"] for row in best] != [row["metrics.validation/accuracy"] for row in found]:
         sys.exit(f"the answers differ: {best} {found}")
     for name in ("start", "results, a pivot over seeds", "results, all rows", "results, some trials",

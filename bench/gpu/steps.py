@@ -13,7 +13,7 @@ import rounds  # noqa: E402
 
 
 def arm(args):
-    """Times one peer, in a process of its own. Prints the tokens per second of each task."""
+    """Times one peer in a separate process and prints the tokens per second of each task."""
     sys.path.insert(0, str(args.peers))
     import glue_lengths
     import torch

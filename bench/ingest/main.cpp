@@ -1,5 +1,5 @@
-// Rows a second of the whole ingest: events.jsonl of one attempt, read, parsed, checked, stored and
-// committed to disk (synchronous=FULL). Prints one JSON line.
+// Measures rows per second of the whole ingest: reads, parses, checks and stores the events.jsonl
+// of an attempt and commits to disk (synchronous=FULL). Prints one JSON line.
 //   ingest_bench [--rows N] [--attempts N] [--rounds N] [--folder DIR]
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -27,7 +27,7 @@ std::string trial_id(int number) {
   return text;
 }
 
-/// As a worker that reports two training values each step.
+/// Writes the events of a worker that reports two training values per step.
 void write_events(const std::filesystem::path& file, std::int64_t rows) {
   std::filesystem::create_directories(file.parent_path());
   std::ofstream out(file, std::ios::binary);
@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
     const auto began = std::chrono::steady_clock::now();
     std::int64_t stored = 0;
     for (std::size_t next = 0; next < refs.size();) {
-      // As the orchestrator: what many attempts have reported goes into one transaction.
+      // The orchestrator, too, commits the events of many attempts in one transaction.
       results::Batch group = store.begin();
       for (std::int64_t in_group = 0; next < refs.size() && in_group < kRowsAtOnce;) {
         const orchestrator::IngestUpdate update = ingest.read(group, refs[next]);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Trains trials of real shapes for two steps each and prints the memory that they took beside what
-`petlab plan --memory` says; bench/memory.sh starts it."""
+"""Trains trials of real sizes for two steps each and compares their memory with the estimates of
+`petlab plan --memory`; bench/memory.sh starts it."""
 import argparse
 import array
 import json
@@ -18,9 +18,9 @@ ROBERTA = {"model_type": "roberta", "vocab_size": 50265, "hidden_size": 768,
            "attention_probs_dropout_prob": 0.1}
 T5 = {"model_type": "t5", "vocab_size": 32128, "d_model": 768, "d_kv": 64, "num_heads": 12,
       "d_ff": 3072, "num_layers": 12, "num_decoder_layers": 12, "dropout_rate": 0.1}
-# Enough for any length below: every text is cut to data.max_tokens, every target likewise.
+# Enough for any length below: texts and targets are cut to data.max_tokens.
 LETTERS = 700
-# Of the T5's vocabulary; the others are <extra_id_…>, of which a tokenizer has 10,000 at most.
+# Pieces of the T5 vocabulary. The others are <extra_id_…>, of which a tokenizer has at most 10,000.
 PIECES = T5["vocab_size"] - 10000
 ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 CLASSES = """task: letters
@@ -37,9 +37,9 @@ metrics: [token-error-rate]
 select_by: [token-error-rate]
 text_to_text: {source: "{text1}"}
 """
-# Fields of a variant; those of USUAL_FIELDS where it does not say.
+# Fields of each variant; USUAL_FIELDS supplies the missing ones.
 SHAPES = {
-    # As many tokens as 32 of CoLA's sentences have.
+    # The length of 32 sentences of CoLA.
     "roberta-adapter-32x12": {"module.kind": "adapter", "module.share": True,
                               "module.mask": "learned", "data.max_tokens": 12,
                               "data.max_validation_examples": 400, "data.max_test_examples": 400},
@@ -111,7 +111,7 @@ def t5_tensors(config):
 
 
 def write_safetensors(file, shapes):
-    """N(0, 0.02) from one block that repeats, weights of norms 1: only their sizes matter here."""
+    """Writes N(0, 0.02) from one repeated block, and 1 for weights of norms: only the sizes matter."""
     draw = random.Random(3)
     block = array.array("f", (draw.gauss(0, 0.02) for _ in range(1 << 18)))
     header, end = {}, 0
@@ -133,7 +133,7 @@ def write_safetensors(file, shapes):
 
 
 def byte_letters():
-    """What a byte-level BPE calls each byte."""
+    """The letter that a byte-level BPE uses for each byte."""
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     letters = {byte: chr(byte) for byte in plain}
     others = [byte for byte in range(256) if byte not in letters]
@@ -141,8 +141,8 @@ def byte_letters():
 
 
 def vocabulary_of_pairs(size):
-    """Ids and merges of a byte-level BPE with so many ids, of which the texts use one in a few: a
-    pair of letters each, so far apart that they read the whole table of embeddings."""
+    """Ids and merges of a byte-level BPE of this size. The texts use every few ids, each a pair of
+    letters, spread so that they read the whole embedding table."""
     words = ["<s>", "<pad>", "</s>", "<unk>", *byte_letters().values(), "<mask>"]
     pairs = [(a, b) for a in ALPHABET for b in ALPHABET]
     step = (size - len(words)) // len(pairs)
@@ -156,7 +156,7 @@ def text_of(draw, gap):
 
 
 def make_world(work, trainer):
-    """Backbones of random weights, two tasks of long texts."""
+    """Creates backbones with random weights and two tasks with long texts."""
     for name, config, tensors in (("roberta-base", ROBERTA, roberta_tensors(ROBERTA)),
                                   ("t5-base", T5, t5_tensors(T5))):
         folder = work / name
@@ -172,7 +172,7 @@ def make_world(work, trainer):
     small = T5 | {"d_model": 8, "d_kv": 4, "num_heads": 2, "d_ff": 8, "num_layers": 1,
                   "num_decoder_layers": 1}
     (work / "small.json").write_text(json.dumps(small))
-    # Its pieces alone are wanted.
+    # Only its pieces are used.
     answer([trainer, "init", "--config", "small.json", "--texts", "texts.txt", "--vocabulary",
             PIECES, "--out", "small"], work)
     about = json.loads((work / "small/tokenizer_config.json").read_text())
@@ -188,7 +188,7 @@ def make_world(work, trainer):
 
 
 def write_sweep(work, shapes):
-    # Two steps: the second has what the first validation keeps.
+    # Two steps: the second one runs with the memory that the first validation keeps.
     base = {"training.steps": 2, "training.evaluate_every": 1, "data.max_validation_examples": 16,
             "data.max_test_examples": 16}
     lines = ["sweep: memory", f"base: {json.dumps(base)}", "variants:"]
@@ -206,7 +206,7 @@ def answer(words, work):
 
 
 def peak_of(work, trial):
-    """What the trainer's last event says of the first attempt, in MiB."""
+    """The first attempt's peak memory in MiB, from the trainer's last event."""
     events = work / "petlab.runs" / trial / "1/events.jsonl"
     return math.ceil(json.loads(events.read_text().splitlines()[-1])["peak_memory_mib"])
 
@@ -225,7 +225,7 @@ def main():
             p.error(f"--shapes: found {name}, expected some of {', '.join(SHAPES)}, or all")
     make_world(args.work, args.bin / "petlab-trainer")
     write_sweep(args.work, shapes)
-    # A process each: another trial's peak would be this one's, too.
+    # A process per trial: the peak of a shared process would include the trials before.
     answer([petlab, "run", "sweep.yaml", "--device", "cpu", "--slots", 1, "--threads",
             args.threads, "--fresh-workers", "--retries", 0], args.work)
     plan = json.loads(answer([petlab, "plan", "sweep.yaml", "--memory", "--json"], args.work))

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-# peer's name, petlab's arguments, files, wanted ratio (0: none is asked for)
+# peer's name, petlab's arguments, files, required ratio (0: none)
 ROWS = [
     ("bleu_13a", ["bleu"], "text", 20),
     ("chrf", ["chrf"], "text", 20),
@@ -22,7 +22,7 @@ ROWS = [
 
 
 def run(command):
-    """Standard output, seconds of wall clock and of processor, peak resident MiB."""
+    """Standard output, wall seconds, processor seconds and peak resident MiB."""
     start = time.perf_counter()
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     out = child.stdout.read()
@@ -34,7 +34,7 @@ def run(command):
     return out, wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
-# In a process of its own: a child's peak memory counts its parent's at the time of the fork.
+# Runs in its own process: a child's peak memory includes its parent's at the time of the fork.
 WRITE_LABELS = """
 import pathlib, sys
 peers, work, pairs = sys.argv[1:]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Examples of several lines, and rouge-score's time for their rougeLsum; rounds.py starts it.
+"""Writes examples with several lines and times rouge-score's rougeLsum on them; rounds.py starts it.
 
-    summaries.py write CORPUS SUMMARIES    joins every four lines of CORPUS.hyp and .ref to a JSON string a line
-    summaries.py time SUMMARIES            scores SUMMARIES.hyp and .ref as metrics_peers.py does its rows
+    summaries.py write CORPUS SUMMARIES    joins every four lines of CORPUS.hyp and .ref into one JSON string per line
+    summaries.py time SUMMARIES            scores SUMMARIES.hyp and .ref like a row of metrics_peers.py
 
-Of examples of one line rougeLsum is rougeL: only with several does it look for sentences.
+For examples with one line, rougeLsum equals rougeL; only with several does it search for sentences.
 """
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Milliseconds a trial in the first and the last thousand of a run, by when they finished.
+"""Milliseconds per trial in the first and the last thousand of a run, by finishing times.
 
     python pace.py DATABASE NAME
 """

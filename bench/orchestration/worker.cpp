@@ -1,5 +1,5 @@
 // The smallest worker that follows docs/reference/worker-protocol.md: it writes `started`, then
-// `finished` (synced), and trains nothing, so that what is timed is petlab.
+// `finished` (synced), and trains nothing, so that the benchmark times petlab alone.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
-"""Makes the database of a rehearsal (scripts/rehearse_paper.sh) as large as one of much work.
+"""Enlarges the database of a rehearsal (scripts/rehearse_paper.sh) to the size of a long project's.
 
 usage: grow.py DATABASE COPIES METRICS
 
-Each trial is there COPIES times, with other seeds, in each sweep that names it; each has METRICS rows of
-metrics, the loss of its training before the scores that it answered, and the curve of its progress. One trial in
-100 of the copies failed, without a score.
+Each sweep gets COPIES copies of its trials with other seeds. Each copy has METRICS metric rows (the training loss,
+then the scores of the original) and a progress curve. One copy in 100 is a failed trial without scores.
 """
 import hashlib
 import sqlite3
 import sys
 
-CURVE = 256  # points of a curve of progress, of which the store keeps up to 512
+CURVE = 256  # points per progress curve; the store keeps up to 512
 
 
 def columns(database, table):
@@ -36,7 +35,7 @@ def grow(database, copies, metrics):
     losses = metrics - scores
     if losses < scores:
         sys.exit(f"--metrics: found {metrics}, expected at least {2 * scores}: a trial has {scores} scores")
-    # The loss of training stands before the scores, which then belong to the last steps.
+    # Move the training losses before the scores, which then belong to the last steps.
     database.execute("UPDATE metric_values SET seq = -seq")
     database.execute("UPDATE metric_values SET seq = ? - seq, step = ? - 2 + step", (losses, losses))
     database.execute("UPDATE attempts SET counts_to = counts_to + ?, events_lines = events_lines + ?, "
@@ -72,7 +71,7 @@ def grow(database, copies, metrics):
 
 
 def grown(file, copies, metrics):
-    """The numbers of trials and of rows of metrics then."""
+    """Grows the database and returns its numbers of trials and metric rows."""
     opened = sqlite3.connect(file)
     with opened:
         numbers = grow(opened, copies, metrics)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The reports of bench/reports.sh, which says what they measure."""
+"""Times the reports described in bench/reports.sh."""
 import argparse
 import json
 import pathlib
@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-import grow  # noqa: E402  (beside this file)
+import grow  # noqa: E402  (next to this file)
 from measured import measured  # noqa: E402
 
 RUNS = 3
@@ -27,7 +27,7 @@ def main():
     paper, large = work / "paper.db", work / "large.db"
     shutil.copy(options.rehearsal, paper)
     trials, rows = grow.grown(paper, options.copies, options.metrics)
-    runs = work / "published.runs"  # where the rehearsal's database looks for the logs of its trials
+    runs = work / "published.runs"  # the rehearsal's database looks for its logs here
     with sqlite3.connect(paper) as database:
         for (trial,) in database.execute("SELECT trial_id FROM trials"):
             folder = runs / trial / "1"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The steps of bench/scale.sh, which says what they measure."""
+"""Times the steps described in bench/scale.sh."""
 import argparse
 import json
 import os
@@ -25,7 +25,7 @@ grid:
   training.batch_size: [{sizes}]
   seed: [{seeds}]
 """
-# A row for each trial: what the table of a sweep without seeds in common is.
+# A row for each trial, like the table of a sweep whose variants share no seeds.
 TRIALS = """report: trials
 about: A row for each trial
 table:
@@ -44,13 +44,13 @@ table:
 
 
 def sweep_of(trials):
-    """Two variants, ten sizes, and as many seeds as that takes."""
+    """A sweep of two variants, ten sizes and enough seeds for this number of trials."""
     sizes = ", ".join(str(2 ** power) for power in range(10))
     return SWEEP.format(sizes=sizes, seeds=", ".join(map(str, range(trials // 20))))
 
 
 def measured(words, folder, limit):
-    """Runs petlab; seconds, processor seconds and the most memory of petlab itself."""
+    """Runs petlab; returns wall seconds, processor seconds and its own peak memory."""
     began = time.monotonic()
     with open(folder / "said", "wb") as said:
         process = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=said)
@@ -84,13 +84,13 @@ def main():
     if options.beside:
         programs["beside"] = pathlib.Path(options.beside)
     work = pathlib.Path(options.work)
-    slow = set()  # what was ended at a smaller size is not tried at a larger one
+    slow = set()  # steps stopped at a smaller size are skipped at larger ones
 
     for trials in map(int, options.trials.split()):
         for name, folder in programs.items():
             here = make_world(work / f"{name}-{trials}", trials)
             petlab = str(folder / "petlab")
-            # Named, as earlier builds have other usual places and names of commands.
+            # Always passed: earlier builds have other defaults and command names.
             worker = ["--worker", str(folder / "bench-worker"), "--db", "sweep.db", "--runs", "sweep.runs"]
             (here / "trials.yaml").write_text(TRIALS)
             steps = {
@@ -141,7 +141,7 @@ def main():
 
 
 def write_steps(folder, run, steps):
-    """Runs a small sweep, and puts that many steps into the events of its first trial."""
+    """Runs a small sweep and adds that many steps to the events of its first trial."""
     subprocess.run(run, cwd=folder, check=True)
     events = next((folder / "sweep.runs").glob("*/1/events.jsonl"))
     started, *_ = events.read_text().splitlines()

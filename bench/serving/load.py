@@ -1,4 +1,4 @@
-"""What bench/serving.sh measures.
+"""Measures the load described in bench/serving.sh.
 
     python load.py FOLDER_OF_PROGRAMS FOLDER ROUNDS TRIALS
 """
@@ -17,7 +17,7 @@ import time
 bin_folder, work = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 rounds, trials = int(sys.argv[3]), int(sys.argv[4])
 PETLAB = str(bin_folder / "petlab")
-BROWSER = "gzip, deflate, br, zstd"  # what a browser accepts
+BROWSER = "gzip, deflate, br, zstd"  # what browsers accept
 
 (work / "backbone").mkdir()
 (work / "backbone/config.json").write_text(json.dumps(
@@ -81,7 +81,7 @@ async def requests(port, encodings):
 
 
 def watch(port, stop):
-    """A page that is open: it fetches what it is told of."""
+    """An open page: fetches the changes that the server announces."""
     async def follow():
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 24)
         writer.write(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -100,7 +100,7 @@ def watch(port, stop):
 
 
 def one_run(name, served):
-    """Trials a minute, processor seconds of the server."""
+    """Trials per minute, and processor seconds of the server."""
     stop = threading.Event()
     process = subprocess.Popen(run(name), cwd=work)
     began = time.perf_counter()

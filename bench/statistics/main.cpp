@@ -1,12 +1,13 @@
-// How often intervals contain the truth, and how often equal systems are called different:
-// simulated systems a and b are trained with a few seeds and scored on a few examples, both drawn
-// anew in each simulation, and compared as petlab compares kept predictions.
+// Measures how often confidence intervals contain the true difference, and how often equal systems
+// are declared different. Each simulation draws seeds and examples anew, trains systems a and b
+// with a few seeds, scores them on a few examples, and compares them as petlab compares kept
+// predictions.
 //
 //   coverage_bench --simulations 1000 --seeds 5 --examples 100
 //
-// A prediction is right if  level + seed effect + example's difficulty + example effect + noise >
-// 0, where seed and example effects are the system's own. The true accuracy is that of all seeds
-// and examples, a normal probability.
+// A prediction is right if  level + seed effect + example difficulty + example effect + noise > 0.
+// Each system has its own seed and example effects. The true accuracy averages over all seeds and
+// examples: a normal probability.
 
 #include <fmt/format.h>
 
@@ -31,7 +32,7 @@ constexpr double kNoise = 0.8;
 
 struct World {
   std::string name;
-  double seed_effect = 0;  // deviations
+  double seed_effect = 0;  // standard deviations
   double example_effect = 0;
 };
 
@@ -39,18 +40,18 @@ struct Design {
   std::size_t seeds = 5;
   std::size_t examples = 100;
   std::int64_t replicates = 2000;
-  double shift = 0;  // of system a's level
+  double shift = 0;  // added to system a's level
 };
 
-// Counts of simulations.
+// Numbers of simulations.
 struct Rates {
-  // Intervals that contain the true difference.
-  int interval = 0;  // what petlab shows
+  // The interval contains the true difference.
+  int interval = 0;  // shown by petlab
   int bca = 0;
   int percentile = 0;
   int two_way = 0;
-  int over_seeds = 0;  // Student's t over seeds, which knows no examples
-  // A difference is claimed at 5 %.
+  int over_seeds = 0;  // Student's t over seeds, which ignores examples
+  // A difference is claimed at the 5 % level.
   int claims = 0;  // by petlab
   int bca_claims = 0;
   int claims_over_seeds = 0;
@@ -112,15 +113,15 @@ Rates measure(const World& world, const Design& design, int simulations, std::ui
   for (int i = 0; i < simulations; ++i) {
     const auto comparison = metrics::compare_examples(
         metrics::metric_named("accuracy"), simulation.draw(), {.replicates = design.replicates});
-    const metrics::CrossedBootstrap& made = comparison.bootstrap.value();
-    rates.interval += contains(made.interval.value());
-    rates.bca += made.both->bca && contains(*made.both->bca);
-    rates.percentile += contains(made.both->percentile);
-    rates.two_way += made.two_way && contains(made.two_way->interval);
-    rates.over_seeds += contains(metrics::student_interval(made.by_seed).value());
-    rates.claims += made.p < 0.05;
-    rates.bca_claims += made.both->p < 0.05;
-    const auto test = metrics::paired_t_test(made.by_seed, std::vector(design.seeds, 0.0));
+    const metrics::CrossedBootstrap& bootstrap = comparison.bootstrap.value();
+    rates.interval += contains(bootstrap.interval.value());
+    rates.bca += bootstrap.both->bca && contains(*bootstrap.both->bca);
+    rates.percentile += contains(bootstrap.both->percentile);
+    rates.two_way += bootstrap.two_way && contains(bootstrap.two_way->interval);
+    rates.over_seeds += contains(metrics::student_interval(bootstrap.by_seed).value());
+    rates.claims += bootstrap.p < 0.05;
+    rates.bca_claims += bootstrap.both->p < 0.05;
+    const auto test = metrics::paired_t_test(bootstrap.by_seed, std::vector(design.seeds, 0.0));
     rates.claims_over_seeds += test && test->p < 0.05;
   }
   return rates;

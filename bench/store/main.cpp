@@ -1,5 +1,6 @@
-// What a trial costs in the database alone, and whether it costs more as trials accumulate: each is
-// claimed, started and finished, in transactions of --group trials. Prints one JSON line.
+// Measures the cost of a trial in the database alone, and whether it grows as trials accumulate.
+// Each trial is claimed, started and finished, in transactions of --group trials. Prints one JSON
+// line.
 //   store_bench [--trials N] [--group N] [--folder DIR]
 #include <CLI/CLI.hpp>
 #include <chrono>

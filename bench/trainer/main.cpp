@@ -1,8 +1,7 @@
 // Times the trainer: training steps on given lengths (for train_step_peers.py --also), evaluation
-// of examples of given lengths, getting ready to train (for startup_peers.py --also), a T5's
-// training steps and generation (for seq2seq_peers.py --also), the memory of each, and the products
-// of a layer alone.
-// bench/trainer.sh runs it beside Python.
+// of examples of given lengths, start-up until ready to train (for startup_peers.py --also),
+// training steps and generation of a T5 (for seq2seq_peers.py --also), the memory of each, and the
+// products of a single layer. bench/trainer.sh runs it in turn with Python programs.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
@@ -34,7 +33,7 @@ using bench::Stopwatch;
 
 namespace {
 
-/// RoBERTa-base's shape with random weights.
+/// An encoder of RoBERTa-base's size with random weights.
 Encoder random_encoder(const Placement& placement = {}) {
   EncoderConfig config;
   config.kind = EncoderKind::roberta;
@@ -50,11 +49,11 @@ Encoder random_encoder(const Placement& placement = {}) {
   Encoder::Weights weights;
   std::uint64_t number = 0;
   for (const WantedTensor& wanted : encoder_tensors(config)) {
-    Tensor made = at::empty(wanted.shape, at::kFloat);
+    Tensor tensor = at::empty(wanted.shape, at::kFloat);
     fill_normal(1, ++number, 0.02,
-                {made.mutable_data_ptr<float>(), static_cast<std::size_t>(made.numel())});
-    if (wanted.name.ends_with("LayerNorm.weight")) made.fill_(1);
-    weights.emplace(wanted.name, made.to(placement.computing()));
+                {tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())});
+    if (wanted.name.ends_with("LayerNorm.weight")) tensor.fill_(1);
+    weights.emplace(wanted.name, tensor.to(placement.computing()));
   }
   return Encoder(config, std::move(weights), placement);
 }
@@ -72,7 +71,7 @@ std::vector<std::vector<std::int64_t>> read_lengths(const std::string& file) {
   return batches;
 }
 
-/// A batch of the same lengths for each of `trials` trials that train together.
+/// Batches of the same lengths for `trials` trials that train together.
 PackedBatch batch_of(std::vector<std::int64_t> lengths, std::int64_t trials) {
   std::sort(lengths.begin(), lengths.end());
   PackedBatch batch;
@@ -95,7 +94,7 @@ PackedBatch batch_of(std::vector<std::int64_t> lengths, std::int64_t trials) {
 
 std::int64_t anonymous_kib() { return process_kib("smaps_rollup", "Anonymous:"); }
 
-/// The model that a worker trains, with CoLA's head: a ProPETL module or the whole backbone.
+/// The model that a worker trains, with CoLA's head: a ProPETL module or the full backbone.
 TrialModel trial_model(const Encoder& encoder, const std::string& kind = "adapter",
                        std::int64_t trials = 1) {
   sweeps::TrialConfig config = sweeps::default_config(kind);
@@ -113,9 +112,9 @@ struct Steps {
   std::string device = "cpu";
   int threads = 1;
   int warm = 2;
-  std::int64_t trials = 1;  // that train together
+  std::int64_t trials = 1;  // trained together
   bool bf16 = false;
-  bool operations = false;  // a GPU without petlab's kernels
+  bool operations = false;  // LibTorch's operations in place of petlab's kernels, on a GPU
 };
 
 int time_steps(const Steps& of) {
@@ -201,7 +200,7 @@ int time_evaluation(const std::string& file, int threads) {
   }
   split.type_ids.assign(split.ids.size(), 0);
   const std::atomic<bool> stop = false;
-  TokenisedSplit first = split;  // what is compiled once a process stays out of the time
+  TokenisedSplit first = split;  // compiles what a process compiles once, outside the timing
   first.offsets.resize(std::min<std::size_t>(first.offsets.size(), 33));
   first.ids.resize(static_cast<std::size_t>(first.offsets.back()));
   first.type_ids.resize(first.ids.size());
@@ -223,7 +222,7 @@ int time_evaluation(const std::string& file, int threads) {
   return 0;
 }
 
-/// All that comes before a trial's first step but reading its data.
+/// Times everything before a trial's first step except reading its data.
 int time_ready(const std::string& folder) {
   const Stopwatch watch;
   const Encoder encoder = Encoder::load(folder);
@@ -309,7 +308,7 @@ int main(int argc, char** argv) {
     const auto named = parse_product_libraries(products);
     if (!named && !products.empty()) throw std::runtime_error("--products: no such libraries");
     if (*ready && !named) {
-      // As a worker does: what was found faster here before is looked up.
+      // As in a worker: looks up the choice that was measured on this machine before.
       const auto environment = sweeps::process_environment();
       use_product_libraries(choose_product_libraries(
           environment, sweeps::find_locations(environment).cache(), std::cerr));

@@ -8,7 +8,7 @@
 
 namespace petlab::bench {
 
-/// Wall clock and processor time of this process since it was made.
+/// Wall and processor time of this process since the stopwatch was created.
 class Stopwatch {
  public:
   double seconds() const {
@@ -23,7 +23,7 @@ class Stopwatch {
   std::clock_t began_processor_ = std::clock();
 };
 
-/// A field of /proc/self/FILE, in KiB; 0 where the system has none.
+/// A field of /proc/self/FILE in KiB, or 0 on systems without it.
 inline std::int64_t process_kib(const char* file, const std::string& field) {
   std::ifstream stream(std::string("/proc/self/") + file);
   for (std::string line; std::getline(stream, line);) {

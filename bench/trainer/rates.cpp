@@ -24,7 +24,7 @@ struct Matrix {
 };
 constexpr std::array<Matrix, kKinds> kMatrices{{{768, 768, 4}, {768, 3072, 1}, {3072, 768, 1}}};
 
-/// What one kind of matrix is multiplied with, and how long that took.
+/// The factors and the times of one kind of matrix.
 struct Timed {
   Tensor x, gradient;
   std::vector<double> forward, backward;
@@ -50,7 +50,8 @@ void time_products(const ProductRates& options) {
   const at::NoGradGuard no_grad;
   const bool bf16 = options.bf16;
   const at::ScalarType type = bf16 ? at::kBFloat16 : at::kFloat;
-  // Each layer has matrices of its own: as in a step, they come from memory and not from a cache.
+  // Each layer has its own matrices, so that they come from memory, as in a step, and not from a
+  // cache.
   struct Weight {
     int kind;
     ProductWeight weight;
@@ -70,7 +71,8 @@ void time_products(const ProductRates& options) {
       }
     }
   }
-  for (int turn = -1; turn < options.turns; ++turn) {  // the first one makes kernels and copies
+  for (int turn = -1; turn < options.turns;
+       ++turn) {  // the first turn compiles kernels and creates copies
     for (const Weight& of : weights) {
       const Tensor weight = of.weight.forward();
       Timed& to = timed[of.kind];

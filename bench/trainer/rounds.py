@@ -10,7 +10,7 @@ import sys
 
 
 def json_lines(command):
-    """The JSON objects that a command prints; its messages go to standard error."""
+    """The JSON objects that a command prints. Its messages go to standard error."""
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True)
     if done.returncode:
         sys.exit(f"{command[0]} failed with exit code {done.returncode}")
@@ -29,7 +29,7 @@ def table(titles, rows):
 
 
 def rates(row):
-    """Tokens a second of wall clock and of processor time."""
+    """Tokens per second of wall time and of processor time."""
     tokens = row["tokens_per_second"]
     return tokens, tokens / row["examples_per_second"] * row["examples_per_cpu_second"]
 
@@ -63,7 +63,7 @@ def train(args):
 
 
 def drawn_lengths(args, task, count):
-    """Tokens of each of so many of a task's examples, those that eval_peers.py draws."""
+    """The lengths in tokens of the examples of a task that eval_peers.py draws."""
     sys.path.insert(0, str(args.peers))
     import glue_lengths
     import numpy
@@ -74,7 +74,7 @@ def drawn_lengths(args, task, count):
 
 
 def lengths_file(args, name, *batches):
-    """Of a line for each batch."""
+    """Writes a file with one line per batch."""
     file = args.scratch / f"{name}.lengths"
     file.write_text("".join(" ".join(map(str, batch)) + "\n" for batch in batches))
     return file
@@ -96,9 +96,9 @@ def evaluate(args):
 
 
 def product_gflop(lengths):
-    """Of a step of an adapter of 64 on RoBERTa-base: what is multiplied by a matrix of the backbone
-    or of a module. Nothing trained lies below the first layer; of the last one all tokens want
-    key and value, and one the rest."""
+    """Operations in a step of an adapter of size 64 on RoBERTa-base: all products with matrices of
+    the backbone or of a module. Nothing is trained below the first layer. In the last one all
+    tokens need key and value, but only one needs the rest."""
     square, inner, adapter = 768 * 768, 2 * 768 * 3072, 2 * 768 * 64
     layer = 4 * square + inner
     of_token = (11 + 10) * layer + 2 * 2 * square + 11 * 3 * adapter
@@ -107,7 +107,7 @@ def product_gflop(lengths):
 
 
 def products(args):
-    """What a step reaches of the rate of its products alone, in pairs."""
+    """The share of the rate of its products alone that a step reaches, measured in pairs."""
     flag = ["--bf16"] if args.compute == "bf16" else []
     threads = ["--threads", args.threads]
     rows = []

@@ -145,8 +145,8 @@ void time_generation(const TextGeneration& options) {
       sources.examples.push_back(static_cast<std::int64_t>(i));
     }
     sources.trial_sequences = {0, sources.sequences()};
-    const auto made = generate(model, sources, none, wanted);
-    for (std::size_t i = begin; i < end; ++i) texts[order[i]] = made[i - begin].front().ids;
+    const auto generated = generate(model, sources, none, wanted);
+    for (std::size_t i = begin; i < end; ++i) texts[order[i]] = generated[i - begin].front().ids;
   }
   const double seconds = watch.seconds();
   const double processor = watch.processor_seconds();

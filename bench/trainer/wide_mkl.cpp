@@ -1,6 +1,6 @@
-// Preloaded, answers for MKL the questions by which it chooses its kernels: it then takes those of
-// Intel's processors with AVX-512 on any processor that has the instructions. On others it takes
-// narrow ones, so that what it would do there cannot be timed here. For timing alone.
+// A preloaded library that makes MKL choose its kernels for Intel processors with AVX-512 on any
+// processor that has these instructions. MKL chooses narrower kernels on other makers' processors,
+// which hides how fast it would be on Intel's. Only for benchmarks.
 
 extern "C" {
 

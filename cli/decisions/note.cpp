@@ -23,7 +23,7 @@ using protocol::Remark;
 using results::RemarkSubject;
 
 struct NoteArguments : RemarkArguments {
-  std::string trial;  // the text, where a sweep was named
+  std::string trial;  // the text if a sweep was named
   std::string text;
   bool json = false;
 };

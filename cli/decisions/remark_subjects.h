@@ -8,14 +8,14 @@
 
 namespace petlab::cli {
 
-/// --sweep, --db and --runs of the commands that remark on trials and sweeps.
+/// --sweep, --db and --runs of the commands that tag or annotate trials and sweeps.
 struct RemarkArguments : StoredArguments {
   std::vector<std::string> sweeps;
 };
 void add_remark_arguments(CLI::App& app, RemarkArguments& arguments, Streams streams);
 
-/// The trials that the user named by the beginning of their ids, and the sweeps of --sweep. Throws
-/// std::invalid_argument where one of them is not there, before anything is written.
+/// The trials with the given id prefixes and the sweeps of --sweep. Throws std::invalid_argument if
+/// one of them does not exist, before anything is written.
 std::vector<results::RemarkSubject> remark_subjects(const results::Reader& reader,
                                                     const RemarkArguments& arguments,
                                                     const std::vector<std::string>& trials);

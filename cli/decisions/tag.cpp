@@ -25,13 +25,13 @@ using protocol::Remark;
 using results::RemarkSubject;
 
 struct TagArguments : RemarkArguments {
-  std::vector<std::string> words;  // trials, and `+good`
+  std::vector<std::string> words;  // trial ids and tags such as `+good`
   std::vector<std::string> add;
   std::vector<std::string> remove;
   bool json = false;
 };
 
-/// What the words say, apart.
+/// The parsed words.
 struct TagRequest {
   std::vector<std::string> trials;
   std::vector<Remark> changes;
@@ -65,15 +65,15 @@ TagRequest read_request(const TagArguments& arguments, double time) {
   return request;
 }
 
-// A tag that is there already, or one that is not, is no change, and is not written down. Of a tag
-// the latest remark counts: where one of before is of a clock that was ahead, the change comes just
-// behind it.
+// The requested changes that have an effect: adding an existing tag or removing a missing one is
+// not recorded. The latest remark about a tag counts, so a change gets a time after all earlier
+// remarks, whose clock may have been ahead.
 std::vector<Remark> real_changes(const std::vector<Remark>& wanted, const results::Remarks& known) {
   std::vector<Remark> changes;
   for (Remark one : wanted) {
-    const bool there =
+    const bool exists =
         std::find(known.tags.begin(), known.tags.end(), one.text) != known.tags.end();
-    if (there == (one.what == Remark::What::tag)) continue;
+    if (exists == (one.what == Remark::What::tag)) continue;
     for (const Remark& before : known.all) {
       if (before.what == Remark::What::note || before.text != one.text) continue;
       one.time = std::max(one.time, std::nextafter(before.time, HUGE_VAL));

@@ -11,8 +11,8 @@ namespace petlab::cli {
 /// `petlab tag`.
 std::function<int()> make_tag(CLI::App& app, Streams streams);
 
-/// The words of a `petlab tag` command line with `-bad` written as `--remove=bad`, for the parser,
-/// which would take it for options. What begins with two dashes, and -h, stays.
+/// Rewrites `-bad` as `--remove=bad` in the words of a `petlab tag` command line, because the
+/// parser would read it as an option. Words with two leading dashes, and -h, are kept.
 std::vector<std::string> tag_words(std::vector<std::string> words);
 
 }  // namespace petlab::cli

@@ -89,7 +89,7 @@ struct ExportArguments : StoredArguments {
   bool json = false;
 };
 
-// The fields that a trial's configuration has, as TensorBoard takes them.
+// The fields of a trial's configuration as TensorBoard hyperparameters.
 std::vector<exports::Hparam> hparams_of(const results::TrialRow& trial,
                                         const std::string& variant) {
   std::vector<exports::Hparam> all;

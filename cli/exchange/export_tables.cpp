@@ -17,7 +17,7 @@ using results::Value;
 using results::Word;
 using results::WordScope;
 
-/// One table on its way to its file.
+/// An output file of one table.
 class TableFile {
  public:
   TableFile(const std::filesystem::path& folder, const std::string& name, const std::string& format)
@@ -49,7 +49,7 @@ class TableFile {
   std::int64_t rows_ = 0;
 };
 
-// Of these {0} chooses trials t, {1} sweeps w.
+// In these queries {0} selects trials t, {1} sweeps w.
 constexpr const char* kHistory =
     "SELECT trial_id, attempt, seq, step, split, task, name AS metric, value FROM results WHERE "
     "{0}";
@@ -73,7 +73,7 @@ constexpr const char* kRemarks =
     "ON r.trial = t.key WHERE {0} UNION ALL SELECT NULL, w.name, what, text, time FROM sweeps w "
     "CROSS JOIN sweep_remarks r ON r.sweep = w.key WHERE {1} ORDER BY 5, 1, 2, 3, 4";
 
-/// Which trials and sweeps, as SQL.
+/// SQL conditions that select the exported trials and sweeps.
 struct Chosen {
   std::string trials = "1";
   std::string sweeps = "1";
@@ -89,7 +89,7 @@ Chosen chosen(const std::vector<std::string>& sweeps) {
           fmt::format("w.name IN ({})", list)};
 }
 
-// What is a trial's own, and what its artifact's.
+// Selects a trial's configuration and the sizes of its artifact.
 std::string configuration_sql(const Chosen& which) {
   std::string columns;
   for (const Word& word : results::words()) {
@@ -108,7 +108,7 @@ ExportedTable export_scores(const results::OneState& state, TableFile file,
   results::ScoreQuestion question;
   question.splits = {"train", "validation", "test"};
   std::vector<std::string> columns;
-  // What tells the row apart stands before the score, the rest behind it.
+  // Columns that identify a row come before the score, all others after it.
   constexpr std::size_t kBefore = 2;
   for (const char* name : {"sweep", "variant"}) {
     question.fields.push_back(results::word_named(name));
@@ -116,9 +116,9 @@ ExportedTable export_scores(const results::OneState& state, TableFile file,
   }
   columns.insert(columns.end(), {"trial_id", "task", "split", "metric", "step", "value"});
   for (const Word& word : results::words()) {
-    const bool there = word.scope == WordScope::score || word.scope == WordScope::member ||
-                       word.name == "trial_id";
-    if (there) continue;
+    const bool exported = word.scope == WordScope::score || word.scope == WordScope::member ||
+                          word.name == "trial_id";
+    if (exported) continue;
     question.fields.push_back(word);
     columns.push_back(word.name);
   }

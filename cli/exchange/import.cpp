@@ -32,14 +32,14 @@ int import_from(const ImportArguments& arguments, Streams streams) {
   }
   const std::filesystem::path database = arguments.database_path();
   const orchestrator::Incoming incoming(runs_to_fill(arguments));
-  // Before a database is made of what may be refused.
+  // Unpack first: an archive may be rejected, and then no database must be created.
   const std::filesystem::path from = folder
                                          ? std::filesystem::path(arguments.from)
                                          : orchestrator::unpack_archive(arguments.from, incoming);
   results::Store store(database);
-  const orchestrator::TakenOver taken =
+  const orchestrator::TakenOver merged =
       orchestrator::take_over(store, incoming, from, {arguments.from});
-  return print_taken_over(taken, database.string(), arguments.from, arguments.json, streams);
+  return print_taken_over(merged, database.string(), arguments.from, arguments.json, streams);
 }
 
 }  // namespace
@@ -52,7 +52,8 @@ std::function<int()> make_import(CLI::App& app, Streams streams) {
   add_json_option(app, arguments->json, "print one JSON object");
   add_stored_arguments(app, *arguments);
   return [arguments, streams] {
-    // Another machine's runs can begin a database; a database's own runs folder belongs to one.
+    // Runs of another machine may create a database. A database's own runs folder requires that
+    // database.
     if (!arguments->from.empty()) arguments->use = DatabaseUse::may_create;
     return import_from(*arguments, streams);
   };

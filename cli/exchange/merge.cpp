@@ -44,9 +44,9 @@ int merge(const MergeArguments& arguments, Streams streams) {
   const std::filesystem::path runs = runs_to_fill(arguments);
   results::Store store(database);
   const orchestrator::Incoming incoming(runs);
-  const orchestrator::TakenOver taken =
+  const orchestrator::TakenOver merged =
       orchestrator::take_over(store, incoming, other_runs, {arguments.other, arguments.other});
-  return print_taken_over(taken, database.string(), arguments.other, arguments.json, streams);
+  return print_taken_over(merged, database.string(), arguments.other, arguments.json, streams);
 }
 
 }  // namespace

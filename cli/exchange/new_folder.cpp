@@ -26,20 +26,20 @@ NewFolder::NewFolder(std::filesystem::path folder)
     throw results::Error(
         fmt::format("{}: cannot be created: {}", folder_.string(), std::strerror(errno)));
   }
-  made_ = name;
+  temporary_ = name;
 }
 
 NewFolder::~NewFolder() {
   std::error_code ignored;
-  if (!made_.empty()) std::filesystem::remove_all(made_, ignored);
+  if (!temporary_.empty()) std::filesystem::remove_all(temporary_, ignored);
 }
 
 void NewFolder::keep() {
-  if (const int error = base::give_new_name(made_, folder_); error != 0) {
+  if (const int error = base::give_new_name(temporary_, folder_); error != 0) {
     throw results::Error(
         fmt::format("{}: cannot be created: {}", folder_.string(), std::strerror(error)));
   }
-  made_.clear();
+  temporary_.clear();
 }
 
 }  // namespace petlab::cli

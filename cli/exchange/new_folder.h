@@ -5,23 +5,25 @@
 
 namespace petlab::cli {
 
-/// A folder that gets its name when it is complete; removed where it did not come to that.
+/// A folder that is filled under a temporary name and renamed when complete. The destructor removes
+/// it if keep() was not called.
 class NewFolder {
  public:
-  /// Throws std::invalid_argument where the name is taken, results::Error where it cannot be made.
+  /// Throws std::invalid_argument if the name is in use, results::Error if the folder cannot be
+  /// created.
   explicit NewFolder(std::filesystem::path folder);
   ~NewFolder();
   NewFolder(const NewFolder&) = delete;
   NewFolder& operator=(const NewFolder&) = delete;
 
-  /// Where it is filled.
-  const std::filesystem::path& path() const { return made_; }
-  /// Throws results::Error.
+  /// The temporary folder to fill.
+  const std::filesystem::path& path() const { return temporary_; }
+  /// Gives the folder its final name. Throws results::Error.
   void keep();
 
  private:
   std::filesystem::path folder_;
-  std::filesystem::path made_;
+  std::filesystem::path temporary_;
 };
 
 }  // namespace petlab::cli

@@ -7,7 +7,7 @@ namespace petlab::cli {
 /// `petlab db rebuild`: creates the database from the runs folder.
 std::function<int()> make_rebuild(CLI::App& app, Streams streams);
 
-/// `petlab db import` without a source: adds to the database what its own runs folder has.
+/// `petlab db import` without a source: adds the contents of the database's own runs folder to it.
 int import_own_runs(const StoredArguments& arguments, bool json, Streams streams);
 
 }  // namespace petlab::cli

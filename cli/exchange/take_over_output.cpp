@@ -41,41 +41,41 @@ std::filesystem::path runs_to_fill(const StoredArguments& arguments) {
   return runs;
 }
 
-int print_taken_over(const orchestrator::TakenOver& taken, const std::string& database,
+int print_taken_over(const orchestrator::TakenOver& merged, const std::string& database,
                      const std::string& source, bool json, Streams streams) {
   if (json) {
     nlohmann::ordered_json document = {{"db", database},
                                        {"from", source},
-                                       {"sweeps", taken.sweeps},
-                                       {"trials", taken.trials},
-                                       {"attempts", taken.attempts},
-                                       {"decisions", taken.decisions},
-                                       {"remarks", taken.remarks},
-                                       {"files", taken.files},
-                                       {"bytes", taken.bytes},
-                                       {"same", taken.same}};
-    document["conflicts"] = as_list(taken.conflicts);
-    document["left"] = as_list(taken.left);
+                                       {"sweeps", merged.sweeps},
+                                       {"trials", merged.trials},
+                                       {"attempts", merged.attempts},
+                                       {"decisions", merged.decisions},
+                                       {"remarks", merged.remarks},
+                                       {"files", merged.files},
+                                       {"bytes", merged.bytes},
+                                       {"same", merged.same}};
+    document["conflicts"] = as_list(merged.conflicts);
+    document["left"] = as_list(merged.left);
     streams.out << document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
   } else {
-    print_lines(streams.err, "conflict", taken.conflicts);
-    print_lines(streams.err, "skipped", taken.left);
+    print_lines(streams.err, "conflict", merged.conflicts);
+    print_lines(streams.err, "skipped", merged.left);
     std::string text =
         fmt::format("{}: merged {} ({}, {}), {}; {} identical on both sides", database,
-                    counted(taken.trials, "trial"), counted(taken.attempts, "attempt"),
-                    bytes_text(taken.bytes), counted(taken.sweeps, "sweep"), taken.same);
-    if (taken.decisions > 0) text += ", " + counted(taken.decisions, "decision");
-    if (taken.remarks > 0) text += ", " + counted(taken.remarks, "tag or note", "tags and notes");
-    if (taken.files > 0)
-      text += fmt::format(", copied {} that {} missing", counted(taken.files, "file"),
-                          taken.files == 1 ? "was" : "were");
-    if (!taken.conflicts.empty()) {
-      text += ", " + counted(std::ssize(taken.conflicts), "conflict");
+                    counted(merged.trials, "trial"), counted(merged.attempts, "attempt"),
+                    bytes_text(merged.bytes), counted(merged.sweeps, "sweep"), merged.same);
+    if (merged.decisions > 0) text += ", " + counted(merged.decisions, "decision");
+    if (merged.remarks > 0) text += ", " + counted(merged.remarks, "tag or note", "tags and notes");
+    if (merged.files > 0)
+      text += fmt::format(", copied {} that {} missing", counted(merged.files, "file"),
+                          merged.files == 1 ? "was" : "were");
+    if (!merged.conflicts.empty()) {
+      text += ", " + counted(std::ssize(merged.conflicts), "conflict");
     }
-    if (!taken.left.empty()) text += fmt::format(", {} skipped", taken.left.size());
+    if (!merged.left.empty()) text += fmt::format(", {} skipped", merged.left.size());
     streams.out << text << "\n";
   }
-  return taken.conflicts.empty() && taken.left.empty() ? kDone : kSomeFailed;
+  return merged.conflicts.empty() && merged.left.empty() ? kDone : kSomeFailed;
 }
 
 }  // namespace petlab::cli

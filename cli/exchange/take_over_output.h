@@ -9,13 +9,13 @@
 
 namespace petlab::cli {
 
-/// The runs folder of a database into which something is to come: runs_path(), which need not be
-/// there yet; but the one that the database remembers must be. Throws results::Error.
+/// runs_path() of a database that receives results. A folder that the database records must exist;
+/// any other is created later. Throws results::Error.
 std::filesystem::path runs_to_fill(const StoredArguments& arguments);
 
-/// Prints what `merge` and `import` did: one line and a line for each conflict and each thing left,
-/// or one JSON object. The exit code: kSomeFailed where there is any of those.
-int print_taken_over(const orchestrator::TakenOver& taken, const std::string& database,
+/// Prints the result of `merge` and `import`: a summary line and a line for each conflict and each
+/// skipped item, or one JSON object. Returns kSomeFailed if there are any of these.
+int print_taken_over(const orchestrator::TakenOver& merged, const std::string& database,
                      const std::string& source, bool json, Streams streams);
 
 }  // namespace petlab::cli

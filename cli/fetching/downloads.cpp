@@ -32,7 +32,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kBetweenPictures = std::chrono::milliseconds(100);
-constexpr double kSpeedSeconds = 5;  // the speed is that of about so long
+constexpr double kSpeedSeconds = 5;  // the speed is averaged over about this time
 
 volatile sig_atomic_t asked_to_end = 0;
 void on_signal(int) { asked_to_end = 1; }
@@ -48,7 +48,7 @@ std::string megabytes(std::uintmax_t bytes) {
   return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
 }
 
-// One line on a terminal, drawn again as the download goes on; elsewhere notes alone.
+// Shows progress: a line that is redrawn on a terminal; elsewhere only notes.
 class FetchProgress {
  public:
   FetchProgress(Streams streams, const std::string& term) : err_(streams.err), out_(streams.err) {
@@ -92,7 +92,7 @@ class FetchProgress {
         line += fmt::format(", {} left", orchestrator::duration_text(
                                              static_cast<double>(step.size - step.done) / speed));
       }
-      // The beginning of the measure moves on, so that a speed that changes is seen.
+      // Move the start of the average forward, so that it follows changes of speed.
       if (seconds > 2 * kSpeedSeconds) {
         const double part = 1 - kSpeedSeconds / seconds;
         begun_ += std::chrono::duration_cast<Clock::duration>((now - begun_) * part);
@@ -139,7 +139,7 @@ fetch::HttpOptions http_options(const FetchArguments& arguments,
   return options;
 }
 
-// False: it was interrupted, and the user knows.
+// Returns false if the user interrupted it; a message was printed.
 template <typename Body>
 bool downloads(const fetch::HttpOptions& options, Streams streams,
                const sweeps::Environment& environment, Body&& body) {
@@ -159,7 +159,8 @@ bool downloads(const fetch::HttpOptions& options, Streams streams,
   return true;
 }
 
-// How a sweep names it: by its name where petlab finds this commit by it.
+// The name to use in a sweep file: the backbone's name, or its folder if petlab would not find this
+// commit by name.
 std::string name_in_a_sweep(const fetch::BackboneRequest& wanted,
                             const fetch::FetchedBackbone& fetched,
                             const sweeps::Locations& locations) {
@@ -169,13 +170,13 @@ std::string name_in_a_sweep(const fetch::BackboneRequest& wanted,
         return wanted.name;
       }
     } catch (const sweeps::Error&) {
-      // Several commits and no main, say: the revision is clear.
+      // For example, there are several commits and no main: try name and revision.
     }
     try {
       const std::string name = wanted.name + "@" + wanted.revision;
       if (sweeps::backbone_folder(locations, name, ".") == fetched.folder) return name;
     } catch (const sweeps::Error&) {
-      // Two of that name, say: the folder is clear.
+      // For example, two have that name: use the folder.
     }
   }
   return fetched.folder.string();
@@ -190,7 +191,7 @@ int fetch_one_backbone(const FetchArguments& arguments, Streams streams) {
                                    .revision = arguments.revision,
                                    .into = arguments.into,
                                    .digests = locations.cache()};
-  // As a sweep names it.
+  // The name may include a revision, as in sweep files.
   if (const std::size_t at = wanted.name.find('@'); at != std::string::npos) {
     if (wanted.revision != fetch::BackboneRequest().revision) {
       throw std::invalid_argument(
@@ -217,7 +218,7 @@ int fetch_one_backbone(const FetchArguments& arguments, Streams streams) {
   return kDone;
 }
 
-// The sources of the tasks that were named; "glue" names all of GLUE's.
+// The data sources of the given tasks; "glue" stands for all tasks of GLUE.
 std::vector<const fetch::DataSource*> wanted_sources(const std::vector<std::string>& tasks) {
   std::vector<const fetch::DataSource*> wanted;
   std::vector<std::string_view> known = {"glue"};
@@ -237,8 +238,9 @@ std::vector<const fetch::DataSource*> wanted_sources(const std::vector<std::stri
   return wanted;
 }
 
-// Where a task's data lie already, in any of the folders that are searched; empty: nowhere.
-std::filesystem::path data_there(const std::string& name, const sweeps::Locations& locations) {
+// The folder in which petlab already finds a task's data; empty if none.
+std::filesystem::path existing_data_folder(const std::string& name,
+                                           const sweeps::Locations& locations) {
   for (const sweeps::TaskDeclaration& task : sweeps::tasks()) {
     if (task.name != name) continue;
     try {
@@ -266,11 +268,11 @@ int fetch_all_data(const FetchArguments& arguments, Streams streams) {
   const bool over = downloads(
       options, streams, environment, [&](fetch::Http& http, const fetch::Watcher& watcher) {
         for (const fetch::DataSource* source : sources) {
-          const std::filesystem::path there = arguments.into.empty()
-                                                  ? data_there(source->task, locations)
-                                                  : std::filesystem::path();
-          if (!there.empty() && there != into / source->folder) {
-            streams.out << fmt::format("{}: already in {}\n", source->task, there.string())
+          const std::filesystem::path existing = arguments.into.empty()
+                                                     ? existing_data_folder(source->task, locations)
+                                                     : std::filesystem::path();
+          if (!existing.empty() && existing != into / source->folder) {
+            streams.out << fmt::format("{}: already in {}\n", source->task, existing.string())
                         << std::flush;
             continue;
           }

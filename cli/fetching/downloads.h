@@ -6,7 +6,7 @@
 
 namespace petlab::cli {
 
-/// `petlab fetch`, with what it does.
+/// `petlab fetch`, including its downloads.
 std::function<int()> make_downloads(CLI::App& app, Streams streams);
 
 }  // namespace petlab::cli

@@ -32,7 +32,7 @@ LiveResult LastResults::read(const std::string& trial_id) const {
                    [&](const sweeps::SweepTrial& one) { return one.id.value == trial_id; });
   if (trial == sweep_.trials.end()) return result;
   result.variant = fmt::format("{}", fmt::join(trial->variants, ", "));
-  // By split, then by task and name.
+  // Values by split, then by task and name.
   std::map<std::string, std::map<std::pair<std::string, std::string>, std::optional<double>>> found;
   try {
     results::ScoreQuestion question;
@@ -45,7 +45,7 @@ LiveResult LastResults::read(const std::string& trial_id) const {
       }
     });
   } catch (const results::Error&) {
-    return result;  // the run itself says what is wrong with its database
+    return result;  // the run reports problems with its database
   }
   const auto& scores = found.contains("test") ? found["test"] : found["validation"];
   for (const std::string& task : trial->config.tasks) {

@@ -11,8 +11,8 @@
 
 namespace petlab::cli {
 
-/// What the trials of a run came to that finished last: of each of their tasks the primary metric
-/// on the test data, or where there is none on the validation data.
+/// The results of the trials of a run that finished last: each task's primary metric on the test
+/// data, or on the validation data if it has no test scores.
 class LastResults {
  public:
   static constexpr std::size_t kMost = 5;
@@ -21,10 +21,9 @@ class LastResults {
   LastResults(std::filesystem::path database, const sweeps::Sweep& sweep)
       : database_(std::move(database)), sweep_(sweep) {}
 
-  /// A trial has finished, and the database has its result.
+  /// Call when a trial has finished and its result is in the database.
   void add(const std::string& trial_id);
-  /// The last of them, the newest at the end. Reads the scores of those that are new: however many
-  /// finished meanwhile, at most kMost.
+  /// The latest results, newest last. Reads the scores of new trials only, at most kMost.
   const std::vector<LiveResult>& look();
 
  private:

@@ -9,7 +9,7 @@
 namespace petlab::cli {
 namespace {
 
-// At the end of a run more is of no use: petlab status and petlab explain tell all.
+// Failures printed at the end of a run; petlab status and petlab explain show all.
 constexpr std::size_t kMostFailures = 20;
 
 void print(std::ostream& out, const nlohmann::ordered_json& line) {
@@ -67,7 +67,7 @@ void LiveRun::show() {
 void JsonLines::status(const orchestrator::RunStatus& status) {
   const double per_second = rate_.per_second(status.finished_here);
   const auto now = std::chrono::steady_clock::now();
-  out_.flush();  // a chance for lines that could not be written when they came
+  out_.flush();  // retries lines that could not be written earlier
   if (now - last_status_ < std::chrono::seconds(1)) return;
   nlohmann::ordered_json line = {{"event", "status"},
                                  {"total", status.total},

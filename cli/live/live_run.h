@@ -14,8 +14,8 @@
 
 namespace petlab::cli {
 
-/// `petlab run` on a terminal: the picture of the run, drawn in place; notes stay above it. At the
-/// end all failures are printed, and the summary. Nothing waits for a terminal that is stopped.
+/// The display of `petlab run` on a terminal: a picture redrawn in place, with notes above it. At
+/// the end it prints all failures and the summary. A stopped terminal never blocks the run.
 class LiveRun : public orchestrator::RunObserver {
  public:
   /// Draws on the terminal that `out` writes to. The sweep must outlive it.
@@ -41,8 +41,8 @@ class LiveRun : public orchestrator::RunObserver {
   orchestrator::FinishRate rate_;
 };
 
-/// `petlab run --json`: one JSON object a line, with `event`: `status` (at most
-/// one a second), `trial_over`, `note`, and `end`.
+/// `petlab run --json`: prints one JSON object per line, whose `event` is `status` (at most one per
+/// second), `trial_over`, `note` or `end`.
 class JsonLines : public orchestrator::RunObserver {
  public:
   explicit JsonLines(std::ostream& out) : out_(out) {}

@@ -18,9 +18,9 @@ namespace {
 using orchestrator::RunningTrial;
 
 constexpr int kGap = 2;
-constexpr std::size_t kLogLines = 5;  // of one failure
+constexpr std::size_t kLogLines = 5;  // per failure
 
-// The text cut to `width` columns; what is cut ends in an ellipsis.
+// Truncates text to `width` columns, with an ellipsis.
 std::string cut(const std::string& text, int width) {
   if (reports::display_width(text) <= width) return text;
   std::string short_text;
@@ -38,7 +38,7 @@ std::string cut(const std::string& text, int width) {
 
 enum class Colour { none, good, running, waiting, bad };
 
-// What has no colour is the same text without one.
+// Colours text, unless the colour is none or colours are off.
 std::string coloured(const std::string& text, Colour colour, bool wanted) {
   static constexpr const char* kCodes[] = {"", "\033[32m", "\033[36m", "\033[33m", "\033[31m"};
   if (!wanted || colour == Colour::none) return text;
@@ -64,7 +64,7 @@ constexpr std::string_view kState = "state";
 
 struct Column {
   std::string_view title;
-  int importance;  // the lowest goes first where the terminal is narrow
+  int importance;  // the least important columns are dropped first on narrow terminals
   bool right;
   std::function<std::string(const RunningTrial&)> text;
 };
@@ -93,11 +93,11 @@ const std::vector<Column>& columns() {
        [](const RunningTrial& trial) {
          return trial.best ? short_number(*trial.best) : std::string();
        }},
-      // A launch's device has the GPU's UUID behind the slot's name.
+      // In a launch's device, the GPU's UUID follows the slot's name.
       {"device", 3, false,
        [](const RunningTrial& trial) {
          const std::string slot = trial.slot.substr(0, trial.slot.find(' '));
-         // A job of Slurm is on any host.
+         // A Slurm job may run on any host.
          const bool elsewhere = slot.starts_with("slurm-") && !trial.host.empty();
          return elsewhere ? slot + " on " + trial.host : slot;
        }},
@@ -116,7 +116,7 @@ const std::vector<Column>& columns() {
   return all;
 }
 
-// Header and rows, all columns that have something to say and fit.
+// Header and rows, with the columns that fit and are not empty.
 std::vector<std::string> draw_rows(const std::vector<RunningTrial>& running, int width,
                                    bool colour) {
   struct Shown {
@@ -140,7 +140,7 @@ std::vector<std::string> draw_rows(const std::vector<RunningTrial>& running, int
     for (const Shown& one : shown) sum += one.width + kGap;
     return sum;
   };
-  // A trial's name may be cut to its id before a column goes.
+  // Trial names are shortened to ids before columns are dropped.
   constexpr int kId = 8;
   const auto excess = [&] { return total() - width; };
   while (shown.size() > 1 && excess() > std::max(0, shown.front().width - kId)) {
@@ -159,7 +159,7 @@ std::vector<std::string> draw_rows(const std::vector<RunningTrial>& running, int
       plain += gap + cell;
       line += gap + coloured(cell, one.column->title == kState ? state : Colour::none, colour);
     }
-    // A line that is too wide for its columns, and so for colours, has its id alone.
+    // A line too wide for its columns is cut, so it shows only the id and no colours.
     if (reports::display_width(plain) > width) line = cut(plain, width);
     line.erase(line.find_last_not_of(' ') + 1);
     lines.push_back(line);
@@ -186,17 +186,17 @@ std::string draw_result(const LiveResult& result, int width, bool colour) {
          cut(reports::printable(text), width - static_cast<int>(kDone.size()));
 }
 
-// Narrower, there is one line: the summary.
+// Narrower terminals get only the summary line.
 constexpr int kNarrowest = 60;
 constexpr int kWidestBar = 40;
 
-// Empty where there is no room for a bar.
+// Empty if there is no room for a bar.
 std::string draw_share(const LiveShare& share, int width, bool colour) {
   if (width < kNarrowest || share.total <= 0) return {};
   const auto part = [&](std::int64_t trials) {
     return static_cast<double>(trials) / static_cast<double>(share.total);
   };
-  // What is not over yet is never shown as whole.
+  // Rounded down, so that only a finished sweep shows 100 %.
   std::string after = fmt::format(" {:3.0f} %", std::floor(100 * part(share.done)));
   if (share.seconds_left) {
     after += fmt::format(", about {} left", orchestrator::duration_text(*share.seconds_left));
@@ -204,7 +204,7 @@ std::string draw_share(const LiveShare& share, int width, bool colour) {
   const int room = width - reports::display_width(after) - 1;
   const int bar = std::min(kWidestBar, room / 2);
   const std::string name = cut(reports::printable(share.sweep), room - bar);
-  // From the left: done, failed and cancelled, left.
+  // Parts from the left: done, failed and cancelled, remaining.
   const auto cells = [&](std::int64_t trials) {
     return static_cast<int>(std::floor(part(trials) * bar));
   };
@@ -220,7 +220,7 @@ std::string draw_share(const LiveShare& share, int width, bool colour) {
          repeated("░", bar - over) + after;
 }
 
-// Without a width nothing is cut.
+// Nothing is truncated without a width.
 std::vector<std::string> draw_failure(const LiveFailure& failure, std::optional<int> width,
                                       bool colour) {
   const auto fit = [&](const std::string& text) { return width ? cut(text, *width) : text; };
@@ -252,7 +252,7 @@ std::vector<std::string> draw(const LivePicture& picture, int width, int height)
     summary.push_back(cut(reports::printable(line), width));
   }
   std::size_t most = height > 0 ? static_cast<std::size_t>(height) : std::size_t{1} << 30;
-  // The newest sweeps come last.
+  // The newest sweeps are last.
   if (summary.size() > most) {
     summary.erase(summary.begin(), summary.begin() + static_cast<int>(summary.size() - most));
   }
@@ -272,18 +272,19 @@ std::vector<std::string> draw(const LivePicture& picture, int width, int height)
     }
     lines = std::move(rows);
   }
-  // The newest failures, as many as there is room for, in the order in which they came.
+  // The newest failures that fit, in chronological order.
   std::vector<std::vector<std::string>> failures;
   std::size_t room = most - lines.size();
   std::size_t shown = 0;
   for (auto failure = picture.failures.rbegin(); failure != picture.failures.rend(); ++failure) {
-    std::vector<std::string> its =
+    std::vector<std::string> drawn =
         draw_failure(*failure, height > 0 ? std::optional(width) : std::nullopt, picture.colour);
     const bool others = picture.failures.size() > shown + 1;
-    if (its.size() + (others ? 1 : 0) > room) its.resize(std::min<std::size_t>(its.size(), 1));
-    if (its.size() + (others ? 1 : 0) > room) break;
-    room -= its.size();
-    failures.push_back(std::move(its));
+    if (drawn.size() + (others ? 1 : 0) > room)
+      drawn.resize(std::min<std::size_t>(drawn.size(), 1));
+    if (drawn.size() + (others ? 1 : 0) > room) break;
+    room -= drawn.size();
+    failures.push_back(std::move(drawn));
     ++shown;
   }
   const bool earlier = shown < picture.failures.size() && room > 0;
@@ -296,8 +297,8 @@ std::vector<std::string> draw(const LivePicture& picture, int width, int height)
     lines.push_back(
         cut(fmt::format("{} earlier failures", picture.failures.size() - shown), width));
   }
-  for (auto its = failures.rbegin(); its != failures.rend(); ++its) {
-    lines.insert(lines.end(), its->begin(), its->end());
+  for (auto failure = failures.rbegin(); failure != failures.rend(); ++failure) {
+    lines.insert(lines.end(), failure->begin(), failure->end());
   }
   lines.insert(lines.end(), summary.begin(), summary.end());
   return lines;

@@ -9,7 +9,7 @@
 
 namespace petlab::cli {
 
-/// A trial that failed, or whose last attempt did and is tried again.
+/// A trial that failed, or that is retried after a failed attempt.
 struct LiveFailure {
   std::string trial_id;
   std::string state;  // "failed", "interrupted"
@@ -26,12 +26,12 @@ struct LiveResult {
     bool operator==(const Score&) const = default;
   };
   std::string trial_id;
-  std::string variant;        // several joined by ", "; empty: none
+  std::string variant;        // several are joined by ", "; may be empty
   std::vector<Score> scores;  // by task
   bool operator==(const LiveResult&) const = default;
 };
 
-/// How much of a sweep is over.
+/// The progress of a sweep.
 struct LiveShare {
   std::string sweep;
   std::int64_t total = 0;
@@ -41,23 +41,22 @@ struct LiveShare {
   std::optional<double> seconds_left;
 };
 
-/// What `petlab run` and `petlab status` show of a sweep that goes on.
+/// The view of a running sweep, for `petlab run` and `petlab status`.
 struct LivePicture {
   std::vector<orchestrator::RunningTrial> running;
-  std::vector<LiveFailure> failures;  // the last one is the newest
-  std::vector<std::string> summary;   // "12 of 30 done, 2 running, …"; a line a sweep
-  std::vector<LiveResult> results;    // the last one is the newest
-  std::optional<LiveShare> share;     // as a bar
-  bool colour = false;                // states and the bar, which have words and signs all the same
+  std::vector<LiveFailure> failures;  // newest last
+  std::vector<std::string> summary;   // one line per sweep, such as "12 of 30 done, 2 running, …"
+  std::vector<LiveResult> results;    // newest last
+  std::optional<LiveShare> share;     // shown as a bar
+  bool colour = false;  // for states and the bar; words and signs carry the same information
 };
 
-/// The picture as lines for a terminal of that size: a row for each trial that runs, the last
-/// results, the newest failures with the last lines of their logs, a bar, the summary. What has no
-/// room is counted: columns go from the least important one, then results, rows and log lines. A
-/// narrow or low terminal has no bar: the summary alone tells how far it is. No line is wider than
-/// `width`, and there are no more than `height`. With height 0, for what stays when all is over,
-/// there is any number of lines, and reasons and log lines are whole. Text of users and workers is
-/// made printable; the only escape sequences are those of colours.
+/// Lays the picture out as lines for a terminal: a row for each running trial, the latest results,
+/// the newest failures with the last lines of their logs, a bar, and the summary. If space is
+/// short, the least important columns are dropped, then results, rows and log lines, with a count
+/// of the hidden items; small terminals get no bar. No line is wider than `width`, and there are at
+/// most `height` lines. Height 0, for the final picture, means no limit, with full reasons and log
+/// lines. Text of users and workers is made printable; colours are the only escape sequences.
 std::vector<std::string> draw(const LivePicture& picture, int width, int height);
 
 }  // namespace petlab::cli

@@ -6,8 +6,8 @@
 
 namespace petlab::cli {
 
-/// A trial that runs, as `petlab run --json` and `petlab status --json` say it; what is not known
-/// is left out.
+/// A running trial in the output of `petlab run --json` and `petlab status --json`. Unknown values
+/// are omitted.
 nlohmann::ordered_json running_json(const orchestrator::RunningTrial& trial);
 
 }  // namespace petlab::cli

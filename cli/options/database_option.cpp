@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr const char* kUsualName = "petlab.db";
 constexpr const char* kDatabaseHelp = "the database (default: PETLAB_DB or nearest petlab.db)";
 
-// A link whose target is missing counts: another database must not take its place.
+// A link with a missing target counts as existing, so that no other database takes its place.
 bool file_exists(const fs::path& file) {
   std::error_code error;
   return fs::exists(fs::symlink_status(file, error));
@@ -93,7 +93,7 @@ FoundDatabase find_database(const DatabaseSearch& search, DatabaseUse use) {
 
 FoundDatabase find_database(const std::string& named, DatabaseUse use,
                             const std::filesystem::path& sweep_file) {
-  std::error_code error;  // a folder that is gone: then nothing is found in it
+  std::error_code error;  // a removed current folder contains no databases
   return find_database({named, sweeps::process_environment()("PETLAB_DB").value_or(""), sweep_file,
                         fs::current_path(error)},
                        use);

@@ -9,7 +9,7 @@
 namespace petlab::cli {
 namespace {
 
-// Of seconds; longer ones would leave the clock's range.
+// Seconds; longer durations would exceed the clock's range.
 CLI::Validator within_a_century() {
   return CLI::Validator(
       [](const std::string& seconds) {
@@ -23,7 +23,7 @@ CLI::Validator within_a_century() {
 
 }  // namespace
 
-// CLI11 takes a unit alone for one of it, and a minus for a large number of 64 bits.
+// CLI11 would read a unit without a number as 1, and a minus sign as a large unsigned number.
 CLI::Validator number_first(const std::string& wanted) {
   return CLI::Validator(
       [wanted](const std::string& text) {
@@ -41,7 +41,7 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, double& second
           std::map<std::string, double>{
               {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}},
           CLI::AsNumberWithUnit::CASE_SENSITIVE, "DURATION"))
-      ->transform(number_first("a duration such as 90s"))  // comes before the other
+      ->transform(number_first("a duration such as 90s"))  // runs before the other transform
       ->check(within_a_century())
       ->type_name("TIME");
 }

@@ -14,7 +14,7 @@ namespace petlab::cli {
 CLI::Option* add_duration(CLI::App& app, const std::string& name, double& seconds,
                           const std::string& help);
 
-/// Refuses what does not begin with a number, for transforms that would take a unit alone.
+/// Rejects values that do not begin with a number; use with transforms that accept a unit alone.
 CLI::Validator number_first(const std::string& wanted);
 
 }  // namespace petlab::cli

@@ -10,39 +10,39 @@ namespace petlab::cli {
 namespace {
 
 constexpr std::size_t kHelpWidth = 80;
-constexpr std::size_t kNameWidth = 28;  // of the column with names of options
+constexpr std::size_t kNameWidth = 28;  // width of the column of option names
 constexpr std::size_t kCommandWidth = 14;
-constexpr std::size_t kSubjectWidth = 9;  // of the column with the subjects of brief options
+constexpr std::size_t kSubjectWidth = 9;  // width of the column of subjects of brief options
 constexpr std::string_view kBriefGroup =
     "Options of one metric (petlab score --list describes them)";
 
-// `left`, then `text` in a column of its own, broken between words.
+// Prints `left`, then `text` in its own column, wrapped between words.
 std::string two_columns(std::string left, std::string_view text, std::size_t column) {
   if (left.size() + 1 > column) left += "\n";
   std::size_t used = left.ends_with("\n") ? 0 : left.size();
-  std::string made = std::move(left);
+  std::string result = std::move(left);
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(' '), text.size());
     const std::string_view word = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     if (used > column && used + 1 + word.size() > kHelpWidth) {
-      made += "\n";
+      result += "\n";
       used = 0;
     }
     if (used <= column) {
-      made.append(column - used, ' ');
+      result.append(column - used, ' ');
       used = column;
     } else {
-      made += ' ';
+      result += ' ';
       ++used;
     }
-    made += word;
+    result += word;
     used += word.size();
   }
-  return made + "\n";
+  return result + "\n";
 }
 
-// What stands for an option's value: the choices if there are some, else its kind.
+// The placeholder of an option's value: its choices, else its type.
 std::string value_text(const CLI::Option& option) {
   const std::string type = option.get_type_name();  // "TEXT:{auto,gpu,cpu}", "INT:INT in [1 - 4]"
   const std::size_t colon = type.find(':');
@@ -64,15 +64,15 @@ class HelpFormat : public CLI::Formatter {
              "\npetlab help COMMAND shows a command's options; petlab --version the version.\n";
     }
     const std::string text = CLI::Formatter::make_help(app, std::move(name), mode);
-    std::string made;
-    for (const char c : text) {  // one empty line at most
-      if (c != '\n' || !made.ends_with("\n\n")) made += c;
+    std::string result;
+    for (const char c : text) {  // collapse repeated empty lines
+      if (c != '\n' || !result.ends_with("\n\n")) result += c;
     }
-    while (made.ends_with("\n\n")) made.pop_back();
-    return made;
+    while (result.ends_with("\n\n")) result.pop_back();
+    return result;
   }
 
-  // Without "Exactly 1 of the following options is required", which the usage says.
+  // Omits "Exactly 1 of the following options is required", which the usage line shows.
   std::string make_description(const CLI::App* app) const override {
     return app->get_description().empty() ? std::string() : app->get_description() + "\n";
   }
@@ -87,27 +87,27 @@ class HelpFormat : public CLI::Formatter {
 
   std::string make_subcommands(const CLI::App* app, CLI::AppFormatMode mode) const override {
     if (app->get_parent() != nullptr) return CLI::Formatter::make_subcommands(app, mode);
-    std::string made;
+    std::string result;
     std::string group;
     for (const CLI::App* sub : app->get_subcommands([](const CLI::App*) { return true; })) {
-      if (sub->get_group() != group) made += sub->get_group() + "\n";
+      if (sub->get_group() != group) result += sub->get_group() + "\n";
       group = sub->get_group();
-      made += make_subcommand(sub);
+      result += make_subcommand(sub);
     }
-    return made;
+    return result;
   }
 
-  // Without further spellings, which only match those of other programs.
+  // Omits alternative spellings, which exist only for compatibility with other programs.
   std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
     if (is_positional || !option->get_fnames().empty() || option->get_lnames().size() < 2) {
       return CLI::Formatter::make_option_name(option, is_positional);
     }
-    std::string made;
-    for (const std::string& name : option->get_snames()) made += "-" + name + ",";
-    return made + "--" + option->get_lnames().front();
+    std::string result;
+    for (const std::string& name : option->get_snames()) result += "-" + name + ",";
+    return result + "--" + option->get_lnames().front();
   }
 
-  // Brief options share a line with the others of their subject.
+  // Brief options of the same subject share a line.
   std::string make_group(std::string group, bool is_positional,
                          std::vector<const CLI::Option*> options) const override {
     if (group != kBriefGroup) {
@@ -122,19 +122,19 @@ class HelpFormat : public CLI::Formatter {
       if (line == lines.end()) line = lines.insert(line, {subject, {}});
       line->second.push_back(make_option_name(option, false));
     }
-    std::string made = "\n" + group + ":\n";
-    std::string alone;  // of subjects with one option
+    std::string result = "\n" + group + ":\n";
+    std::string alone;  // options whose subject has no others
     for (const auto& [subject, names] : lines) {
       std::string text;
       for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;
       if (names.size() == 1) {
         alone += (alone.empty() ? "" : " ") + text;
       } else {
-        made += two_columns("  " + subject, text, kSubjectWidth);
+        result += two_columns("  " + subject, text, kSubjectWidth);
       }
     }
-    if (!alone.empty()) made += two_columns("  other", alone, kSubjectWidth);
-    return made;
+    if (!alone.empty()) result += two_columns("  other", alone, kSubjectWidth);
+    return result;
   }
 
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
@@ -161,12 +161,12 @@ CLI::Option* brief(CLI::Option* option) { return option->group(std::string(kBrie
 
 std::string brief_options_text(const CLI::App& app) {
   const HelpFormat format;
-  std::string made;
+  std::string result;
   for (const CLI::Option* option :
        app.get_options([](const CLI::Option* one) { return one->get_group() == kBriefGroup; })) {
-    made += format.make_option(option, false);
+    result += format.make_option(option, false);
   }
-  return made;
+  return result;
 }
 
 }  // namespace petlab::cli

@@ -9,14 +9,14 @@
 
 namespace petlab::cli {
 
-/// Opens a database for what a user decides or remarks: while another process holds it (on a
-/// network file system), it is opened to read, and that process is told.
+/// Opens a database to record a decision or remark. If another process holds it (on a network file
+/// system), it is opened read-only and that process gets a message.
 class OpenToDecide {
  public:
   explicit OpenToDecide(const std::filesystem::path& database);
-  /// Valid as long as this object.
+  /// The writer is valid for the lifetime of this object.
   orchestrator::DecisionWriter writer();
-  /// What to tell the user after writing; empty: it is in the database.
+  /// A note for the user after writing; empty if the database has the change.
   const std::string& delay() const { return delay_; }
 
  private:

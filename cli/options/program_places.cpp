@@ -4,7 +4,7 @@
 
 namespace petlab::cli {
 
-std::filesystem::path beside_this_program(const char* name) {
+std::filesystem::path next_to_this_program(const char* name) {
   std::error_code error;
   return std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / name;
 }

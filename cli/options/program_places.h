@@ -4,7 +4,7 @@
 
 namespace petlab::cli {
 
-/// Where a program of that name lies, or would lie, that was built with this one.
-std::filesystem::path beside_this_program(const char* name);
+/// The path of a program built together with this one, whether or not it exists.
+std::filesystem::path next_to_this_program(const char* name);
 
 }  // namespace petlab::cli

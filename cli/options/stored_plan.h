@@ -10,7 +10,7 @@
 
 namespace petlab::cli {
 
-/// A trial's state and why, as a run of that sweep would find it. Throws as current_versions().
+/// A trial's state and reason, as a run of the sweep would plan it. Throws as current_versions().
 orchestrator::TrialPlan stored_plan(const results::TrialFacts& facts, const std::string& sweep,
                                     const StoredArguments& arguments,
                                     std::optional<std::int64_t> retries = {});

@@ -17,34 +17,34 @@ class Option;
 
 namespace petlab::cli {
 
-/// The options that every command on a sweep file has.
+/// The options of every command that takes a sweep file.
 struct SweepArguments : StoredArguments {
   SweepArguments() { use = DatabaseUse::may_create; }
 
-  std::vector<std::string> set;  // `training.epochs=1`, for every trial
+  std::vector<std::string> set;  // overrides for every trial, such as `training.epochs=1`
 
-  /// The sweep as the file and --set say. Throws as sweeps::load_sweep().
+  /// Loads the sweep file and applies --set. Throws as sweeps::load_sweep().
   sweeps::Sweep load(const sweeps::Locations& locations) const;
 };
 
-/// FILE, --db, --runs, --worker, --set; the database may be created.
+/// Adds FILE, --db, --runs, --worker and --set. The database may be created.
 void add_sweep_arguments(CLI::App& app, SweepArguments& arguments, Streams streams);
 
-/// --retries; not all commands that have it take a sweep file.
+/// Adds --retries. Some commands with this option take no sweep file.
 CLI::Option* add_retries_option(CLI::App& app, std::optional<std::int64_t>& retries,
                                 const std::string& help);
 
-/// The worker that the user named, else petlab-trainer beside this program, else on PATH. Throws
-/// std::invalid_argument where it is not there or may not be executed.
+/// The worker that the user named, else petlab-trainer next to this program, else on PATH. Throws
+/// std::invalid_argument if it does not exist or is not executable.
 orchestrator::WorkerCommand worker_program(const std::string& named,
                                            const sweeps::Environment& environment);
-/// For what needs no worker, where only what is stale for its numerics is not known without: the
-/// same, and empty where the user named none and there is none.
+/// Like worker_program(), but empty if the user named no worker and none is found: only staleness
+/// by numerics depends on the worker.
 orchestrator::WorkerCommand worker_if_any(const std::string& named,
                                           const sweeps::Environment& environment);
 
-/// Whose `-check` program is to look at the files of the trials: the worker, and where there is
-/// none yet the petlab-trainer that would be beside this program.
+/// The worker whose `-check` program checks the files of the trials: `worker`, or if empty the path
+/// of petlab-trainer next to this program.
 orchestrator::WorkerCommand worker_to_check(const orchestrator::WorkerCommand& worker);
 
 }  // namespace petlab::cli

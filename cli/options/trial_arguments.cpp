@@ -32,7 +32,7 @@ std::filesystem::path StoredArguments::database_path() const {
 }
 
 std::filesystem::path StoredArguments::runs_path() const {
-  // With --runs there need be no database.
+  // With --runs no database is needed.
   const std::filesystem::path folder =
       !runs.empty() ? std::filesystem::path(runs) : runs_folder_of(database_path(), "");
   return std::filesystem::absolute(folder).lexically_normal();

@@ -19,20 +19,21 @@ class Validator;
 
 namespace petlab::cli {
 
-/// The options that say where a command's data are.
+/// Options for the locations of a command's data.
 struct StoredArguments {
   std::string database;
   std::string runs;
   std::string worker;  // only if the command takes one
   std::string file;    // a sweep file, only if the command takes one
   DatabaseUse use = DatabaseUse::existing;
-  std::ostream* err = nullptr;  // where the first database_path() prints find_database()'s note
+  std::ostream* err = nullptr;  // receives find_database()'s note at the first database_path()
 
-  /// As find_database() finds it, once. Throws as that.
+  /// The result of find_database(), computed once. Throws as find_database().
   std::filesystem::path database_path() const;
-  /// Absolute, as runs_folder_of().
+  /// The absolute path of runs_folder_of().
   std::filesystem::path runs_path() const;
-  /// The same, for commands that read or write in it. Throws results::Error if it does not exist.
+  /// Like runs_path(), for commands that read or write in it. Throws results::Error if it does not
+  /// exist.
   std::filesystem::path existing_runs_path() const;
 
  private:
@@ -45,28 +46,27 @@ void add_stored_arguments(CLI::App& app, StoredArguments& arguments);
 /// --worker.
 void add_worker_argument(CLI::App& app, StoredArguments& arguments);
 
-/// What tells results that are stale: by the worker that the user named, else petlab-trainer where
-/// it is found. Throws std::invalid_argument where the user named one that is not there.
+/// The current versions by which results are stale: those of the worker that the user named, else
+/// of petlab-trainer if found. Throws std::invalid_argument if the named worker does not exist.
 orchestrator::CurrentVersions current_versions(const StoredArguments& arguments,
                                                const std::filesystem::path& runs);
 
-/// FILE, optional: the sweep file whose database is used, and to whose sweep the command is
-/// limited.
+/// FILE, optional: selects the sweep file's database and limits the command to its sweep.
 void add_file_argument(CLI::App& app, StoredArguments& arguments, Streams streams);
 
 /// Adds the condition that trials are members of the sweep in `file`, unless `file` is empty.
 /// Throws as sweeps::sweep_name().
 void add_sweep_condition(const std::string& file, std::vector<results::Condition>& where);
 
-/// A transformation for options that take names of sweeps: replaces a sweep file by the name of its
-/// sweep, and calls `found` with the file. Throws as sweeps::sweep_name().
+/// A transformation for options that take sweep names: replaces a sweep file by its sweep's name
+/// and calls `found` with the file. Throws as sweeps::sweep_name().
 CLI::Validator sweep_or_file(std::function<void(const std::string& file)> found);
 
-/// Sets the database of a command that was given a sweep file and no --db.
+/// Sets the database if the command was given a sweep file and no --db.
 void use_database_of(const std::string& sweep_file, std::string& database, Streams streams);
 
-/// --sweep, repeatable: names of sweeps, or sweep files, of which the first also helps to find the
-/// database. The options of add_stored_arguments() are added first.
+/// --sweep, repeatable: sweep names, or sweep files, the first of which helps to find the database.
+/// Call after add_stored_arguments().
 void add_sweep_option(CLI::App& app, std::vector<std::string>& sweeps, StoredArguments& arguments,
                       Streams streams, const std::string& help);
 

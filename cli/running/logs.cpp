@@ -16,25 +16,24 @@
 namespace petlab::cli {
 namespace {
 
-// The log may lie on a network file system, where no watch tells of changes.
+// Polled, because network file systems do not report changes.
 constexpr auto kLookAgain = std::chrono::milliseconds(200);
 
 struct LogsArguments : StoredArguments {
   std::string trial;
-  std::int64_t attempt = 0;  // 0: the last
+  std::int64_t attempt = 0;  // 0: the last attempt
   bool follow = false;
-  std::int64_t tail = -1;  // lines; negative: all
+  std::int64_t tail = -1;  // number of lines; negative: all
 };
 
-// Where the last lines of a file begin: read from its end, so that a log of gigabytes costs
-// nothing.
+// The offset of a file's last lines. Reads from the end, so that logs of gigabytes are fast.
 std::streamoff tail_of(const std::filesystem::path& log, std::int64_t lines) {
   std::ifstream in(log, std::ios::binary | std::ios::ate);
   if (!in) return 0;
   std::streamoff at = in.tellg();
   if (lines == 0) return at;
   char buffer[65536];
-  bool last = true;  // the newline at the end ends the last line and begins none
+  bool last = true;  // a final newline ends the last line and starts none
   while (at > 0) {
     const auto size = static_cast<std::streamsize>(std::min<std::streamoff>(at, sizeof buffer));
     at -= size;
@@ -48,7 +47,7 @@ std::streamoff tail_of(const std::filesystem::path& log, std::int64_t lines) {
   return 0;
 }
 
-// Prints what is behind `offset`, and moves it.
+// Prints the file from `offset` on, and advances it.
 void print_from(const std::filesystem::path& log, std::streamoff& offset, std::ostream& out) {
   std::ifstream in(log, std::ios::binary);
   if (!in || !in.seekg(offset)) return;
@@ -83,7 +82,7 @@ int logs(const LogsArguments& arguments, Streams streams) {
   }
   const std::filesystem::path log = directory.log();
   const orchestrator::HostIdentity here = orchestrator::this_host();
-  const auto goes_on = [&] {
+  const auto is_running = [&] {
     const auto attempt = reader.attempt_facts(id, number);
     return attempt && attempt->outcome == results::Outcome::open &&
            orchestrator::liveness(attempt->begun, orchestrator::locks_folder(runs), here) !=
@@ -91,12 +90,12 @@ int logs(const LogsArguments& arguments, Streams streams) {
   };
   const std::streamoff begin = arguments.tail < 0 ? 0 : tail_of(log, arguments.tail);
   std::streamoff offset = begin;
-  // Looked at before the log is read: what is printed last is read after the end.
-  bool more = arguments.follow && goes_on();
+  // Checked before reading, so that the last read happens after the end.
+  bool more = arguments.follow && is_running();
   print_from(log, offset, streams.out);
   while (more && streams.out) {
     std::this_thread::sleep_for(kLookAgain);
-    more = goes_on();
+    more = is_running();
     print_from(log, offset, streams.out);
   }
   if (offset == 0 && begin == 0) {

@@ -23,7 +23,7 @@ using results::Value;
 using results::Word;
 using results::WordScope;
 
-/// What a condition compares with; looked up once, as a sweep may have a million trials.
+/// A word of a condition, looked up once because a sweep may have a million trials.
 class KnownWord {
  public:
   explicit KnownWord(const Word& word) : word_(word) {
@@ -39,7 +39,7 @@ class KnownWord {
     }
   }
 
-  /// All values that the trial has of it; a NULL where it has none.
+  /// All of the trial's values for the word; one NULL if it has none.
   std::vector<Value> values(const sweeps::Sweep& sweep, const sweeps::SweepTrial& trial) const {
     std::vector<Value> all;
     if (field_ != nullptr) {
@@ -79,10 +79,10 @@ class KnownWord {
   const sweeps::Field* field_ = nullptr;
 };
 
-/// Throws where a text that a condition asks for is none that a trial has, or none meets it.
+/// Throws if no trial has a text that the condition requires, or no trial meets the condition.
 void check_met(const sweeps::Sweep& sweep, const Condition& condition, const KnownWord& known,
                bool any) {
-  // An unquoted number of the free group means the number or its text: one of them is enough.
+  // An unquoted number for a free-form key means the number or its text; either may match.
   if (any && !condition.word.user_key.empty()) return;
   std::set<std::string> texts;
   const bool wanted = condition.op == Condition::Op::equal;

@@ -30,10 +30,10 @@ namespace {
 struct PlanArguments : SweepArguments {
   bool json = false;
   bool memory = false;
-  std::string device;  // of --memory; empty: the CPU
+  std::string device;  // for --memory; empty: the CPU
   std::optional<std::int64_t> retries;
   std::vector<std::string> only;
-  std::size_t of = 0;             // the sweep's trials, chosen or not
+  std::size_t of = 0;             // number of trials in the sweep, selected or not
   std::vector<std::string> more;  // further sweep files
 
   sweeps::MemoryDevice memory_device() const {
@@ -41,7 +41,7 @@ struct PlanArguments : SweepArguments {
   }
 };
 
-// Throws std::invalid_argument for options that mean nothing together.
+// Throws std::invalid_argument for options that do not work together.
 void check_combination(const PlanArguments& arguments) {
   if (!arguments.device.empty() && !arguments.memory) {
     throw std::invalid_argument("--device requires --memory");
@@ -61,15 +61,15 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-// Where the trials of a variant differ: rows of the table of fields, and keys of `user`.
+// The fields and `user` keys in which the trials of a variant differ.
 struct Differences {
-  std::vector<const sweeps::Field*> fields;  // by name
+  std::vector<const sweeps::Field*> fields;  // in alphabetical order
   std::set<std::string> user;
 };
 
 Differences differences(const sweeps::Sweep& sweep) {
   struct Seen {
-    std::vector<nlohmann::json> fields;  // the first value of each, by place; null: none yet
+    std::vector<nlohmann::json> fields;  // the first value of each, by index; null: none yet
     std::map<std::string, nlohmann::json> user;
     std::string last_user = "{}";
   };
@@ -77,7 +77,7 @@ Differences differences(const sweeps::Sweep& sweep) {
   std::map<std::string, Seen> variants;
   std::vector<bool> differs(fields.size());
   Differences found;
-  // Field by field: a trial as JSON takes more time than all the rest of its plan.
+  // Compares field by field: converting trials to JSON would dominate the time of a plan.
   for (const sweeps::SweepTrial& trial : sweep.trials) {
     Seen& seen = variants[joined(trial.variants)];
     seen.fields.resize(fields.size());
@@ -103,7 +103,7 @@ Differences differences(const sweeps::Sweep& sweep) {
   return found;
 }
 
-// What tells a trial from the others of its variants: "cola, seed 42".
+// What distinguishes each trial from the others of its variants: "cola, seed 42".
 std::vector<std::string> points(const sweeps::Sweep& sweep) {
   const Differences differ = differences(sweep);
   std::vector<std::string> texts;
@@ -141,7 +141,7 @@ void print_json(std::ostream& out, const sweeps::Sweep& sweep,
     document["of"] = arguments.of;
   }
   document["trials"] = nlohmann::ordered_json::array();
-  // One trial after the other: a document of a million would be many gigabytes.
+  // Printed trial by trial: one document of a million trials would take many gigabytes.
   std::string text = document.dump(1);
   const std::size_t end = text.rfind(']');
   out << std::string_view(text).substr(0, end);
@@ -204,7 +204,7 @@ void print_text(std::ostream& out, const sweeps::Sweep& sweep,
   }
 }
 
-// Notes what a run would meet: files that cannot be read, and what it leaves alone unless asked.
+// Adds notes for problems that a run would meet: unreadable files, and trials it skips by default.
 void look_ahead(sweeps::Sweep& sweep, const std::vector<orchestrator::TrialPlan>& plans,
                 const sweeps::Locations& locations, const orchestrator::WorkerCommand& worker) {
   std::vector<std::size_t> trials;

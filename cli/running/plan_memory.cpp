@@ -19,7 +19,7 @@ using sweeps::MemoryDevice;
 using sweeps::MemoryEstimate;
 using sweeps::to_mib;
 
-/// The columns of the table that are parts of the total, and the keys of the JSON object.
+/// A part of the total: a column of the table and a key of the JSON object.
 struct Part {
   const char* name;
   std::int64_t MemoryEstimate::*bytes;
@@ -30,7 +30,7 @@ constexpr Part kParts[] = {{"weights", &MemoryEstimate::weights},
                            {"workspace", &MemoryEstimate::workspace},
                            {"program", &MemoryEstimate::program}};
 
-/// Trials that a row of the table is about.
+/// The trials of one row of the table.
 struct Same {
   std::string variants;
   std::string kind;
@@ -86,16 +86,16 @@ void print_memory(std::ostream& out, const sweeps::Sweep& sweep,
 }
 
 nlohmann::ordered_json memory_json(const MemoryEstimate& estimate, MemoryDevice device) {
-  nlohmann::ordered_json made = {{"device", device == MemoryDevice::cpu ? "cpu" : "gpu"},
-                                 {"peak", std::string(to_string(estimate.peak))},
-                                 {"tokens", estimate.tokens}};
-  if (estimate.target_tokens > 0) made["target_tokens"] = estimate.target_tokens;
+  nlohmann::ordered_json result = {{"device", device == MemoryDevice::cpu ? "cpu" : "gpu"},
+                                   {"peak", std::string(to_string(estimate.peak))},
+                                   {"tokens", estimate.tokens}};
+  if (estimate.target_tokens > 0) result["target_tokens"] = estimate.target_tokens;
   for (const Part& part : kParts) {
-    made[fmt::format("{}_mib", part.name)] = to_mib(estimate.*part.bytes);
+    result[fmt::format("{}_mib", part.name)] = to_mib(estimate.*part.bytes);
   }
-  made["mapped_mib"] = to_mib(estimate.mapped);
-  made["total_mib"] = to_mib(estimate.total());
-  return made;
+  result["mapped_mib"] = to_mib(estimate.mapped);
+  result["total_mib"] = to_mib(estimate.total());
+  return result;
 }
 
 }  // namespace petlab::cli

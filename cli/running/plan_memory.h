@@ -10,12 +10,13 @@
 
 namespace petlab::cli {
 
-/// What `petlab plan --memory` says: what petlab-trainer needs for each of the sweep's trials, in
-/// their order.
+/// For `petlab plan --memory`: the memory that petlab-trainer needs for each trial of the sweep, in
+/// order.
 std::vector<sweeps::MemoryEstimate> estimate_all(const sweeps::Sweep& sweep,
                                                  sweeps::MemoryDevice device);
 
-/// A table with a row for the trials that need the same, in the order of the first of each.
+/// Prints a table with one row per group of trials with equal needs, in order of their first
+/// trials.
 void print_memory(std::ostream& out, const sweeps::Sweep& sweep,
                   const std::vector<sweeps::MemoryEstimate>& estimates,
                   sweeps::MemoryDevice device);

@@ -19,7 +19,7 @@ PlanOverview plan_overview(const std::vector<std::string>& files, const SweepArg
                            const orchestrator::WorkerCommand& worker,
                            std::optional<std::int64_t> retries) {
   PlanOverview overview;
-  std::map<std::string, bool> is_open;  // by the trial's id: whether it is to be trained
+  std::map<std::string, bool> is_open;  // whether a trial is to be trained, by id
   for (const std::string& file : files) {
     SweepArguments one = arguments;
     one.file = file;

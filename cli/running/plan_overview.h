@@ -11,29 +11,29 @@
 
 namespace petlab::cli {
 
-/// What several sweep files ask for together.
+/// A summary of several sweep files.
 struct PlanOverview {
   struct Row {
     std::string file;
     std::string sweep;
     std::int64_t trials = 0;
-    std::int64_t shared = 0;    // that a file before it asks for, too
-    std::int64_t to_train = 0;  // new and interrupted ones
+    std::int64_t shared = 0;    // trials that an earlier file contains too
+    std::int64_t to_train = 0;  // new and interrupted trials
     std::vector<std::string> notes;
   };
-  std::vector<Row> rows;      // in the order of the files
-  std::int64_t trials = 0;    // each once
-  std::int64_t to_train = 0;  // each once; none that the database of one of the sweeps has
+  std::vector<Row> rows;      // in order of the files
+  std::int64_t trials = 0;    // counting equal trials once
+  std::int64_t to_train = 0;  // likewise; without those that have a result in any database
 };
 
-/// Plans each of `files` with the options of `arguments`, whose own file does not count: without
-/// --db each with the database beside it. Throws as load_sweep and plan_sweep do.
+/// Plans each of `files` with the options of `arguments`, ignoring its own file. Without --db, each
+/// file uses the database next to it. Throws as load_sweep and plan_sweep.
 PlanOverview plan_overview(const std::vector<std::string>& files, const SweepArguments& arguments,
                            const sweeps::Locations& locations,
                            const orchestrator::WorkerCommand& worker,
                            std::optional<std::int64_t> retries);
 
-/// As text for people, or as one JSON object.
+/// Prints text for people or one JSON object.
 void print_overview(std::ostream& out, const PlanOverview& overview, bool json);
 
 }  // namespace petlab::cli

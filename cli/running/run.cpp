@@ -38,7 +38,7 @@ struct RunArguments : SweepArguments {
   std::int64_t slots = 0;
   std::string device = "auto";
   std::int64_t pack = 1;
-  std::uint64_t trial_memory = 0;  // bytes; 0: not said
+  std::uint64_t trial_memory = 0;  // bytes; 0: not given
   std::int64_t threads = 1;
   std::optional<std::int64_t> retries;
   double retry_delay = 1;
@@ -65,7 +65,7 @@ orchestrator::RunRequest request_of(const RunArguments& arguments,
                                     const sweeps::Environment& environment) {
   orchestrator::RunRequest request;
   request.database = arguments.database_path();
-  // A mistyped folder is not created along with the runs folder.
+  // Do not create a mistyped folder along with the runs folder.
   const std::filesystem::path folder = request.database.parent_path();
   std::error_code error;
   if (!folder.empty() && !std::filesystem::is_directory(folder, error)) {
@@ -75,7 +75,8 @@ orchestrator::RunRequest request_of(const RunArguments& arguments,
                     request.database.string()));
   }
   request.runs = arguments.runs_path();
-  // One that is gone is not made anew without a word: checkpoints and logs were in it.
+  // A recorded runs folder that is missing is not recreated silently: it contained checkpoints and
+  // logs.
   if (arguments.runs.empty() && remembers_runs(request.database)) {
     require_runs_folder(request.runs, request.database);
   }
@@ -124,7 +125,7 @@ orchestrator::RunRequest request_of(const RunArguments& arguments,
   return request;
 }
 
-// What --rerun says: a word, or the beginning of the id of a trial that is asked for.
+// Parses --rerun: a keyword, or the prefix of a requested trial's id.
 void choose_reruns(const std::vector<std::string>& words, const sweeps::Sweep& sweep,
                    orchestrator::RunOptions& options) {
   for (const std::string& word : words) {
@@ -153,7 +154,8 @@ void choose_reruns(const std::vector<std::string>& words, const sweeps::Sweep& s
   }
 }
 
-// Before the first trial: what the worker would find trial by trial.
+// Fails before the first trial for missing inputs that the worker would otherwise report trial by
+// trial.
 void require_inputs(const RunArguments& arguments, const sweeps::Sweep& sweep,
                     const sweeps::Locations& locations, const orchestrator::RunRequest& request) {
   std::error_code error;
@@ -179,14 +181,14 @@ void require_inputs(const RunArguments& arguments, const sweeps::Sweep& sweep,
                   fmt::join(check.problems, "\n")));
 }
 
-// What prints the report of a sweep: a shipped one that is about it, or the table of any sweep.
+// The command that prints the sweep's report: a shipped report about it, or the table of any sweep.
 std::string report_command(const std::string& sweep, const std::filesystem::path& database) {
   std::string words = "sweep --sweep " + shell_word(sweep);
   for (const std::string& name : reports::builtin_reports()) {
     const std::vector<std::string> of = reports::builtin_report(name).sweeps;
     if (of.size() == 1 && of.front() == sweep) words = name;
   }
-  // Without --db where the report finds the same database from here.
+  // Omits --db if the report finds the same database from this folder.
   std::error_code error;
   std::string option = " --db " + shell_word(database.string());
   try {
@@ -197,7 +199,7 @@ std::string report_command(const std::string& sweep, const std::filesystem::path
 }
 
 int run(const RunArguments& arguments, Streams streams) {
-  // Trials go on and Ctrl-C is heard also where nobody reads what is printed.
+  // Output never blocks trials or Ctrl-C, even if nobody reads it.
   const PatientOutput out(streams.out);
   PatientOutput err(streams.err);
   const sweeps::Environment environment = sweeps::process_environment();
@@ -239,7 +241,7 @@ int run(const RunArguments& arguments, Streams streams) {
   return code;
 }
 
-// What most runs do not need.
+// Options that most runs do not need.
 void add_advanced_options(CLI::App& app, RunArguments& arguments) {
   advanced(app.add_option("--pack", arguments.pack, "workers per GPU if its memory suffices"))
       ->check(CLI::Range(1, 64))
@@ -248,7 +250,7 @@ void add_advanced_options(CLI::App& app, RunArguments& arguments) {
                           "GPU memory per trial for --pack (default: all)"))
       ->type_name("SIZE")
       ->transform(CLI::AsSizeValue(false))
-      ->transform(number_first("a size such as 6GiB"));  // comes before the other
+      ->transform(number_first("a size such as 6GiB"));  // runs before the other transform
   advanced(app.add_option("--threads", arguments.threads, "threads per worker"))
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

@@ -48,7 +48,7 @@ struct StatusArguments : StoredArguments {
   bool watch = false;
 };
 
-// How often the rows are drawn anew: their times go on.
+// Interval for redrawing the rows, whose times advance.
 constexpr auto kRedrawAfter = std::chrono::milliseconds(500);
 // Trials whose attempts are in memory at once.
 constexpr std::size_t kFactsAtOnce = 4096;
@@ -57,12 +57,12 @@ struct SweepStates {
   std::string name;
   std::int64_t trials = 0;
   std::map<sweeps::TrialState, std::int64_t> states;
-  std::map<std::string, std::int64_t> stale;  // by the reason
-  std::int64_t discarded = 0;                 // their results were, and are not made again yet
+  std::map<std::string, std::int64_t> stale;  // by reason
+  std::int64_t discarded = 0;  // trials whose result was discarded and not yet recomputed
   std::int64_t hidden = 0;
 };
 
-// Where all sweeps of a database are.
+// The state of all sweeps of a database.
 struct Snapshot {
   std::vector<SweepStates> sweeps;
   std::vector<orchestrator::RunningTrial> running;
@@ -70,7 +70,7 @@ struct Snapshot {
   std::vector<orchestrator::RunningOrchestrator> orchestrators;
 };
 
-// Looks again and again, at no more than has changed.
+// Polls the database and reads only what has changed.
 class Observer {
  public:
   explicit Observer(const StatusArguments& arguments)
@@ -90,13 +90,14 @@ class Observer {
 
   const std::filesystem::path& database() const { return database_; }
   const std::filesystem::path& runs() const { return runs_; }
-  /// Scores are in the database, but logs, checkpoints and artifacts were there.
+  /// True if the runs folder is missing: the database has the scores, but logs, checkpoints and
+  /// artifacts are gone.
   bool runs_are_gone() const {
     std::error_code error;
     return !std::filesystem::is_directory(runs_, error);
   }
 
-  /// `at_once`: what has changed is looked at however little time has passed.
+  /// With `at_once`, changes are read no matter how little time has passed.
   const Snapshot& look(bool at_once) {
     living_owners_ = {runs_, here_};
     snapshot_.orchestrators = orchestrator::running_orchestrators(runs_, here_);
@@ -111,7 +112,7 @@ class Observer {
       version_ = version;
       sweeps_are_old_ = true;
     }
-    // A state also changes when a worker, or who watches it, dies: nobody writes that down.
+    // A state also changes when a worker or its watcher dies, which the database does not record.
     std::vector<orchestrator::Liveness> living;
     for (const results::AttemptFacts& attempt : open_) living.push_back(living_owners_(attempt));
     if (living != living_) {
@@ -130,14 +131,13 @@ class Observer {
 
  private:
   using Clock = std::chrono::steady_clock;
-  // Of a sweep with very many trials the numbers are looked up as often as that takes a tenth of
-  // the time.
+  // States of very large sweeps are read less often, so that this takes a tenth of the time.
   static constexpr int kRestPart = 9;
 
-  // What is known of an attempt that runs, so that each look asks only for what is new.
+  // Cached facts about a running attempt, so that each poll reads only new ones.
   struct Followed {
     std::string variant;
-    std::optional<orchestrator::BestMetric> best;  // absent: nothing says by what tasks select
+    std::optional<orchestrator::BestMetric> best;  // absent if the selection metrics are unknown
     std::int64_t next_seq = 0;
   };
 
@@ -190,21 +190,22 @@ class Observer {
       const results::AttemptFacts& attempt = open_[at];
       if (living_[at] == orchestrator::Liveness::dead || !is_wanted(attempt.begun.sweep)) continue;
       const auto known = followed_.find(attempt.attempt.key);
-      Followed its = known == followed_.end() ? follow(attempt) : std::move(known->second);
+      Followed followed_attempt =
+          known == followed_.end() ? follow(attempt) : std::move(known->second);
       const auto progress = progress_.find(attempt.attempt.key);
-      snapshot_.running.push_back(
-          running(attempt, progress == progress_.end() ? nullptr : &progress->second, its));
-      followed.emplace(attempt.attempt.key, std::move(its));
+      snapshot_.running.push_back(running(
+          attempt, progress == progress_.end() ? nullptr : &progress->second, followed_attempt));
+      followed.emplace(attempt.attempt.key, std::move(followed_attempt));
     }
     followed_ = std::move(followed);
   }
 
-  // trial.json says by which metrics the tasks select; without it there is no best.
+  // trial.json contains the selection metrics of the tasks. Without it there is no best value.
   Followed follow(const results::AttemptFacts& attempt) const {
-    Followed its;
+    Followed followed_attempt;
     for (const std::string& variant :
          reader_.variants(attempt.begun.sweep, attempt.attempt.trial_id)) {
-      its.variant += (its.variant.empty() ? "" : ", ") + variant;
+      followed_attempt.variant += (followed_attempt.variant.empty() ? "" : ", ") + variant;
     }
     try {
       const protocol::TrialDirectory directory(runs_, attempt.attempt.trial_id,
@@ -212,22 +213,23 @@ class Observer {
       const protocol::TrialFile file = protocol::read_trial_file(directory.trial_json());
       std::vector<const sweeps::TaskDeclaration*> tasks;
       for (const sweeps::TaskDeclaration& task : file.tasks) tasks.push_back(&task);
-      its.best.emplace(tasks);
+      followed_attempt.best.emplace(tasks);
     } catch (const sweeps::Error&) {
     }
-    return its;
+    return followed_attempt;
   }
 
   orchestrator::RunningTrial running(const results::AttemptFacts& attempt,
-                                     const results::ProgressFacts* progress, Followed& its) const {
+                                     const results::ProgressFacts* progress,
+                                     Followed& followed_attempt) const {
     const double now = orchestrator::wall_clock_seconds();
     orchestrator::RunningTrial trial;
     trial.trial_id = attempt.attempt.trial_id;
     trial.attempt = attempt.attempt.number;
-    trial.variant = its.variant;
+    trial.variant = followed_attempt.variant;
     trial.sweep = attempt.begun.sweep;
     trial.host = attempt.begun.host;
-    // The GPU's UUID stands behind the slot.
+    // The GPU's UUID follows the slot's name.
     trial.slot = attempt.begun.device.substr(0, attempt.begun.device.find(' '));
     const bool queued = orchestrator::in_queue(attempt.begun) && trial.host.empty();
     trial.doing = !attempt.started_at   ? queued ? "queued" : "starting"
@@ -239,12 +241,12 @@ class Observer {
     trial.step = progress->step;
     trial.of = progress->of;
     trial.loss = progress->loss;
-    if (its.best) {
+    if (followed_attempt.best) {
       for (const protocol::Metric& one :
-           results::validation_metrics(reader_, attempt.attempt, its.next_seq)) {
-        its.best->add(one);
+           results::validation_metrics(reader_, attempt.attempt, followed_attempt.next_seq)) {
+        followed_attempt.best->add(one);
       }
-      trial.best = its.best->value();
+      trial.best = followed_attempt.best->value();
     }
     trial.seconds_left = orchestrator::seconds_left(
         trial.step, trial.of, attempt.begun.resume ? attempt.begun.resume->step : 0,
@@ -257,15 +259,15 @@ class Observer {
 
   std::filesystem::path database_;
   std::filesystem::path runs_;
-  std::string only_;  // the sweep of the sweep file; empty: all
+  std::string only_;  // the sweep file's sweep; empty: all
   results::Reader reader_;
   orchestrator::HostIdentity here_;
-  orchestrator::LivingOwners living_owners_;  // of this look
+  orchestrator::LivingOwners living_owners_;  // valid for the current poll
   orchestrator::CurrentVersions versions_;
   orchestrator::PlanContext context_;
   Snapshot snapshot_;
   std::int64_t version_ = -1;
-  std::vector<results::AttemptFacts> open_;                  // as of that version
+  std::vector<results::AttemptFacts> open_;                  // as of version_
   std::map<std::int64_t, results::ProgressFacts> progress_;  // by AttemptRef::key
   std::vector<orchestrator::Liveness> living_;               // of open_
   std::map<std::int64_t, Followed> followed_;                // by AttemptRef::key
@@ -335,7 +337,7 @@ std::int64_t left(const SweepStates& sweep) {
          count(sweep, {sweeps::TrialState::failed, sweeps::TrialState::cancelled});
 }
 
-// Set by a signal, so that the picture is drawn anew or left.
+// Set by a signal to redraw the picture or exit.
 volatile sig_atomic_t ended = 0;
 void on_end(int) { ended = 1; }
 void on_resize(int) {}
@@ -346,10 +348,10 @@ int watch(Observer& observer, PatientWriter& out) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     base::handle_unless_ignored(signal, on_end);
   }
-  base::handle_unless_ignored(SIGWINCH, on_resize);  // ends the pause
+  base::handle_unless_ignored(SIGWINCH, on_resize);  // interrupts the pause
   Screen screen(out);
   std::map<std::string, orchestrator::FinishRate> rates;
-  bool went_on = false;
+  bool was_running = false;
   bool at_once = true;
   while (ended == 0) {
     const Snapshot& snapshot = observer.look(at_once);
@@ -364,15 +366,15 @@ int watch(Observer& observer, PatientWriter& out) {
     }
     const Screen::Size size = screen.size();
     screen.show(draw(picture, size.width, size.height));
-    const bool goes_on = !snapshot.orchestrators.empty() || !snapshot.running.empty();
-    if (went_on && !goes_on) {
-      // The last picture stays: it shows all.
+    const bool is_running = !snapshot.orchestrators.empty() || !snapshot.running.empty();
+    if (was_running && !is_running) {
+      // Keep the last picture: it is complete.
       if (at_once) break;
       at_once = true;
       continue;
     }
     at_once = false;
-    went_on = goes_on;
+    was_running = is_running;
     const timespec pause{0, std::chrono::nanoseconds(kRedrawAfter).count()};
     ::nanosleep(&pause, nullptr);
   }

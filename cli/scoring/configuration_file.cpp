@@ -16,7 +16,7 @@
 namespace petlab::cli {
 namespace {
 
-// `module.kind: x` as `module: {kind: x}`.
+// Converts `module.kind: x` to `module: {kind: x}`.
 nlohmann::json nested(const nlohmann::json& flat, const std::string& file) {
   nlohmann::json object = nlohmann::json::object();
   for (const auto& [key, value] : flat.items()) {
@@ -45,7 +45,7 @@ bool is_configuration_file(const std::string& file) {
 }
 
 nlohmann::json read_configuration_file(const std::string& file) {
-  // JSON is YAML as well.
+  // JSON is valid YAML.
   base::FileProblems problems(file);
   nlohmann::json configuration =
       base::to_json(base::parse_yaml(base::read_file(file, base::kMaxYamlBytes), problems));

@@ -22,7 +22,7 @@
 namespace petlab::cli {
 namespace {
 
-// Which metrics an option belongs to, one word a metric, or one of the groups text and labels.
+// The metrics to which an option applies: names of metrics, or one of the groups text and labels.
 struct Applicability {
   const char* option;
   std::vector<std::string_view> metrics;
@@ -84,7 +84,7 @@ bool applies(const Applicability& row, const metrics::MetricRow& metric) {
   });
 }
 
-// Each option must mean something for one of them.
+// Every given option must apply to at least one of the metrics.
 void require_applicable(const CLI::App& app, const std::vector<std::string>& names) {
   for (const Applicability& row : applicability()) {
     if (app.get_option(row.option)->count() == 0) continue;
@@ -99,8 +99,8 @@ void require_applicable(const CLI::App& app, const std::vector<std::string>& nam
   }
 }
 
-// Options that want another one, or exclude it.
-// `several`: a baseline is one of the systems.
+// Checks options that require or exclude each other. With `several`, the baseline is one of the
+// systems.
 void require_consistent(const CLI::App& app, const ScoreOptions& options, bool several = false) {
   const auto given = [&app](const char* option) { return app.get_option(option)->count() > 0; };
   const auto wants = [&](const char* option, const char* other) {
@@ -177,7 +177,7 @@ void list(const CLI::App& app, bool json, std::ostream& out) {
   out << "\nOptions of one metric\n" << brief_options_text(app);
 }
 
-/// What the command line is parsed into.
+/// The parsed command line.
 struct ScoreCommand {
   ScoreOptions options;
   SacrebleuForm form;
@@ -185,7 +185,7 @@ struct ScoreCommand {
   std::optional<int> width;
   bool only_list = false;
 
-  // sacrebleu's form has its own options, or references as words.
+  // True for sacrebleu's form, which has its own options or references as positional arguments.
   bool is_sacrebleus(const CLI::App& app) const {
     for (const char* option : {"--input", "--metrics", "--score-only"}) {
       if (app.get_option(option)->count() > 0) return true;
@@ -210,7 +210,7 @@ void require_numbers(const ScoreOptions& options) {
   }
 }
 
-// The metric and the one or two systems of petlab's own form.
+// Scores one or two systems by petlab's own form of the command.
 void run_own_form(const CLI::App& app, ScoreCommand& command, Streams streams) {
   ScoreOptions& options = command.options;
   if (command.words.empty()) {
@@ -299,7 +299,7 @@ int run_score(const CLI::App& app, ScoreCommand& command, Streams streams) {
       run_own_form(app, command, streams);
     }
   } catch (const std::bad_alloc&) {
-    // Where one line is too long, the message of its reader or scorer came first.
+    // If a single line was too long, its reader or scorer has already thrown.
     std::vector<std::string> files = command.form.systems;
     if (files.empty()) files = {options.hypotheses.empty() ? "-" : options.hypotheses};
     throw std::runtime_error(fmt::format(

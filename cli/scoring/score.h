@@ -14,11 +14,11 @@
 
 namespace petlab::cli {
 
-/// How sure a score is, and whether two systems differ.
+/// Options for confidence intervals and paired tests.
 struct ResamplingOptions {
   bool confidence = false;
   std::int64_t confidence_n = 1000;
-  std::string baseline;  // a file of hypotheses
+  std::string baseline;  // file with the baseline's hypotheses
   bool paired_bootstrap = false;
   std::int64_t paired_bootstrap_n = 1000;
   bool paired_randomisation = false;
@@ -26,38 +26,38 @@ struct ResamplingOptions {
   std::uint64_t seed = 12345;
 
   bool paired() const { return paired_bootstrap || paired_randomisation; }
-  /// Of the paired test that was asked for.
+  /// Number of samples of the chosen paired test.
   std::int64_t samples() const {
     return paired_bootstrap ? paired_bootstrap_n : paired_randomisation_n;
   }
 };
 
-/// The command line of `petlab score`. Options that mean nothing for the metric were refused.
+/// The command line of `petlab score`. Options that do not apply to the metric were rejected.
 struct ScoreOptions {
   std::string metric;
-  std::string hypotheses;               // a file, or "-"
-  std::vector<std::string> references;  // files, one of them may be "-"
-  std::int64_t tabs = 1;                // a line of references holds so many, parted by tabs
+  std::string hypotheses;               // file, or "-"
+  std::vector<std::string> references;  // files; at most one may be "-"
+  std::int64_t tabs = 1;                // tab-separated references per line
   bool json = false;
   bool short_signature = false;
   int width = 4;
   int threads = 1;
-  // Of texts
+  // Options for texts.
   bool sentence_level = false;
   bool empty_is_missing = false;
-  bool json_lines = false;  // a JSON string a line
+  bool json_lines = false;  // one JSON string per line
   ResamplingOptions resampling;
-  std::optional<std::string> tokenize;  // in place of bleu.tokenize
+  std::optional<std::string> tokenize;  // overrides bleu.tokenize
   metrics::BleuOptions bleu;
   metrics::ChrfOptions chrf;
   metrics::TercomOptions ter;
-  bool stem = false;  // of ROUGE
-  // Of labels
+  bool stem = false;  // for ROUGE
+  // Options for labels.
   std::optional<std::int64_t> num_labels;
 };
 
-/// The command line as sacrebleu's users type it: references, then hypotheses of one system or
-/// several, metrics, and how to print.
+/// The command line in sacrebleu's form: references, then hypotheses of one or more systems,
+/// metrics, and the output format.
 struct SacrebleuForm {
   std::vector<std::string> systems;  // files; empty: standard input
   std::vector<std::string> metrics;  // names, in the order of the command line
@@ -65,21 +65,19 @@ struct SacrebleuForm {
   bool score_only = false;
 };
 
-/// Words of `petlab score` as its parser knows them: sacrebleu's short options of several letters
-/// (-tok, -lc, …) in their long form.
+/// Converts the words of `petlab score` for its parser: sacrebleu's multi-letter short options
+/// (-tok, -lc, …) become long options.
 std::vector<std::string> score_words(std::vector<std::string> words);
 
-/// `petlab score`: a metric of two line files.
+/// `petlab score`: computes a metric of line files.
 std::function<int()> make_score(CLI::App& app, Streams streams);
 
-/// The score of texts (cli/scoring/score_text.cpp) and of labels or numbers
-/// (cli/scoring/score_labels.cpp): read, compute, print. They throw metrics::InputError for what is
-/// wrong with a file.
+/// Read, compute and print a score of texts (cli/scoring/score_text.cpp) and of labels or numbers
+/// (cli/scoring/score_labels.cpp). Throw metrics::InputError for problems with a file.
 void score_text(const metrics::MetricRow& metric, const ScoreOptions& options, Streams streams);
 void score_labels(const metrics::MetricRow& metric, const ScoreOptions& options, Streams streams);
 
-/// Prints what sacrebleu's command prints, to the byte (docs/reference/score.md lists the
-/// exceptions).
+/// Prints the same bytes as sacrebleu's command (docs/reference/score.md lists exceptions).
 void score_like_sacrebleu(const SacrebleuForm& form, const ScoreOptions& options, Streams streams);
 
 }  // namespace petlab::cli

@@ -22,16 +22,16 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Behind a line end, "\n" or "\r\n"; nullptr where there is none.
+// The position after a line end, "\n" or "\r\n"; nullptr if there is none.
 const char* behind_line_end(const char* p) {
   if (*p == '\r') ++p;
   return *p == '\n' ? p + 1 : nullptr;
 }
 
-// Each column has two parsers. plain() takes the lines that nearly all files consist of, straight
-// from the reader's buffer: it returns the next line's start, or nullptr where it does not know the
-// line. Such a line goes to any(), which knows all and refuses with a message. What plain() takes
-// is ASCII, so that only any()'s lines are checked for UTF-8.
+// Each column type has two parsers. plain() handles common lines directly in the reader's buffer:
+// it returns the start of the next line, or nullptr for other lines. These go to any(), which
+// handles all lines and throws for invalid ones. plain() accepts only ASCII, so that only lines for
+// any() are checked for UTF-8.
 
 struct Labels {
   using Value = std::int32_t;
@@ -65,8 +65,8 @@ struct Numbers {
   using Value = double;
 
   const char* plain(const char* p, Value& value) const {
-    // Whole numbers of so many digits and powers of ten up to 10^22 are doubles, so that one
-    // division rounds as reading the decimal does.
+    // Integers of this many digits and powers of ten up to 10^22 are exact doubles, so one division
+    // rounds exactly as parsing the decimal does.
     constexpr std::ptrdiff_t kExactDigits = 15;
     constexpr std::array<double, kExactDigits + 1> kPowers = {
         1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
@@ -105,7 +105,7 @@ struct Numbers {
   }
 };
 
-// Fills `values` as far as the file goes; returns how many there were.
+// Fills `values` until the file ends; returns the number of values read.
 template <class Parser>
 std::size_t read(metrics::LineReader& file, const Parser& parser,
                  std::span<typename Parser::Value> values) {
@@ -142,8 +142,8 @@ void for_each(const ScoreOptions& options, Streams streams, const Parser& parser
   metrics::LineReader references = open_lines(options.references.front(), streams);
   hypotheses.skip_byte_order_mark();
   references.skip_byte_order_mark();
-  // Long enough for a thread to be worth its start, and one length for any number of threads, so
-  // that of two wrong lines the same one is told.
+  // Long enough to be worth starting a thread. Independent of the number of threads, so that the
+  // same one of two invalid lines is reported.
   constexpr std::size_t kRun = 16384;
   const auto read_at_once = options.threads > 1 ? std::launch::async : std::launch::deferred;
   std::vector<typename Parser::Value> predicted(kRun);

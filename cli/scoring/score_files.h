@@ -8,12 +8,12 @@
 
 namespace petlab::cli {
 
-/// The hypotheses of a file beside the options' references; "-" is standard input. Throws
-/// metrics::InputError where a file cannot be opened.
+/// Opens a file of hypotheses together with the options' references; "-" is standard input. Throws
+/// metrics::InputError if a file cannot be opened.
 std::unique_ptr<metrics::FileCorpus> open_corpus(const ScoreOptions& options,
                                                  const std::string& hypotheses, Streams streams);
 
-/// A file, or standard input for "-". Throws metrics::InputError where it cannot be opened.
+/// Opens a file, or standard input for "-". Throws metrics::InputError if it cannot be opened.
 metrics::LineReader open_lines(const std::string& file, Streams streams);
 
 /// A file's name in messages: "standard input" for "-".

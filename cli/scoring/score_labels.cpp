@@ -13,7 +13,7 @@
 namespace petlab::cli {
 namespace {
 
-// Counts over as many classes as the labels need, in memory that does not grow with the lines.
+// Counts for as many classes as the labels require. Memory does not grow with the lines.
 class GrowingCounts {
  public:
   void add(std::int64_t gold, std::int64_t predicted) {

@@ -1,4 +1,4 @@
-// The command line and the output of sacrebleu's own command.
+// Reproduces the command line and output of sacrebleu's command.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ constexpr std::array kShortOptions{
     ShortOption{"-sh", "--short"},          ShortOption{"-nr", "--num-refs"},
 };
 
-/// A metric with the options that it takes from the command line.
+/// A metric with its command line options.
 struct NamedScorer {
   ScoreOptions options;
   Scorer scorer;
@@ -41,10 +41,10 @@ struct NamedScorer {
 std::vector<NamedScorer> scorers_of(const SacrebleuForm& form, const ScoreOptions& options) {
   std::vector<NamedScorer> all;
   for (const std::string& name : form.metrics) {
-    NamedScorer made{options, {}};
-    made.options.metric = name;
-    made.scorer = make_scorer(made.options);
-    all.push_back(std::move(made));
+    NamedScorer named{options, {}};
+    named.options.metric = name;
+    named.scorer = make_scorer(named.options);
+    all.push_back(std::move(named));
   }
   return all;
 }
@@ -58,10 +58,10 @@ std::vector<NamedScorer> in_order(std::vector<NamedScorer> all) {
 
 std::string number(double value, int width) { return fmt::format("{:.{}f}", value, width); }
 
-/// As it is printed, read back: what sacrebleu's JSON holds.
+/// A value rounded as it is printed, which is what sacrebleu's JSON contains.
 double rounded(double value, int width) { return std::stod(number(value, width)); }
 
-/// A score as it is printed, with its parts and its signature.
+/// A printed score, with its parts and its signature.
 struct Printed {
   std::string name;
   double score = 0;
@@ -134,7 +134,7 @@ Printed score_of(const NamedScorer& named, const std::string& system, Streams st
   return printed;
 }
 
-/// Lines with their first equals signs under each other.
+/// Aligns lines at their first equals signs.
 std::string aligned(const std::vector<std::string>& lines) {
   std::size_t widest = 0;
   for (const std::string& line : lines) widest = std::max(widest, line.find('='));
@@ -184,7 +184,7 @@ void print_sentences_of(const NamedScorer& named, const std::string& system,
       });
 }
 
-/// What is known of a system beside the baseline.
+/// A system's score, compared with the baseline.
 struct Cell {
   double score = 0;
   std::optional<metrics::BootstrapInterval> interval;
@@ -192,28 +192,28 @@ struct Cell {
   bool identical = false;
 
   std::string text(int width, bool several_lines) const {
-    std::string made = number(score, width);
+    std::string text = number(score, width);
     if (interval) {
-      made += fmt::format(" ({} ± {})", number(interval->mean, width),
+      text += fmt::format(" ({} ± {})", number(interval->mean, width),
                           number(interval->half_width, width));
     }
     const char between = several_lines ? '\n' : ' ';
-    if (identical) return fmt::format("{}{}(no difference)", made, between);
-    if (!p_value) return made;
-    return fmt::format("{}{}(p = {:.4f}){}", made, between, *p_value, *p_value > 0.05 ? "" : "*");
+    if (identical) return fmt::format("{}{}(no difference)", text, between);
+    if (!p_value) return text;
+    return fmt::format("{}{}(p = {:.4f}){}", text, between, *p_value, *p_value > 0.05 ? "" : "*");
   }
 
   ordered_json json() const {
-    ordered_json made = {{"score", score}};
-    made["p_value"] = p_value ? ordered_json(*p_value) : ordered_json();
-    made["mean"] = interval ? ordered_json(interval->mean) : ordered_json();
-    made["ci"] = interval ? ordered_json(interval->half_width) : ordered_json();
-    if (identical) made["identical"] = true;
-    return made;
+    ordered_json object = {{"score", score}};
+    object["p_value"] = p_value ? ordered_json(*p_value) : ordered_json();
+    object["mean"] = interval ? ordered_json(interval->mean) : ordered_json();
+    object["ci"] = interval ? ordered_json(interval->half_width) : ordered_json();
+    if (identical) object["identical"] = true;
+    return object;
   }
 };
 
-/// A metric's column, and its signature.
+/// The column of a metric, with its signature.
 struct Column {
   std::string name;
   std::string signature;

@@ -11,10 +11,10 @@
 namespace petlab::cli {
 namespace {
 
-// A header has room on both sides of itself.
+// Padding around each header.
 constexpr std::size_t kAroundHeader = 2;
 
-/// Characters, for which no metric and no number needs more than one place.
+/// Number of characters. All characters of metrics and numbers are one column wide.
 std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
@@ -52,12 +52,12 @@ std::string placed(const std::string& text, std::size_t width, bool first) {
 
 std::string ruler(const std::vector<std::size_t>& widths, std::string_view begin,
                   std::string_view line, std::string_view middle, std::string_view end) {
-  std::string made(begin);
+  std::string result(begin);
   for (std::size_t c = 0; c < widths.size(); ++c) {
-    if (c > 0) made += middle;
-    for (std::size_t i = 0; i < widths[c] + 2; ++i) made += line;
+    if (c > 0) result += middle;
+    for (std::size_t i = 0; i < widths[c] + 2; ++i) result += line;
   }
-  return made + std::string(end) + "\n";
+  return result + std::string(end) + "\n";
 }
 
 std::string grid_row(const std::vector<std::string>& cells,
@@ -68,45 +68,46 @@ std::string grid_row(const std::vector<std::string>& cells,
     columns.push_back(lines_of(cell));
     height = std::max(height, columns.back().size());
   }
-  std::string made;
+  std::string result;
   for (std::size_t l = 0; l < height; ++l) {
     for (std::size_t c = 0; c < columns.size(); ++c) {
       const std::string text = l < columns[c].size() ? columns[c][l] : std::string();
-      made += fmt::format("│ {} ", placed(text, widths[c], c == 0));
+      result += fmt::format("│ {} ", placed(text, widths[c], c == 0));
     }
-    made += "│\n";
+    result += "│\n";
   }
-  return made;
+  return result;
 }
 
 }  // namespace
 
 std::string grid_of(const ScoreTable& table) {
   const std::vector<std::size_t> widths = widths_of(table);
-  std::string made = ruler(widths, "╒", "═", "╤", "╕") + grid_row(table.header, widths) +
-                     ruler(widths, "╞", "═", "╪", "╡");
+  std::string result = ruler(widths, "╒", "═", "╤", "╕") + grid_row(table.header, widths) +
+                       ruler(widths, "╞", "═", "╪", "╡");
   for (std::size_t r = 0; r < table.cells.size(); ++r) {
-    if (r > 0) made += ruler(widths, "├", "─", "┼", "┤");
-    made += grid_row(table.cells[r], widths);
+    if (r > 0) result += ruler(widths, "├", "─", "┼", "┤");
+    result += grid_row(table.cells[r], widths);
   }
-  return made + ruler(widths, "╘", "═", "╧", "╛");
+  return result + ruler(widths, "╘", "═", "╧", "╛");
 }
 
 std::string booktabs_of(const ScoreTable& table) {
-  // As wide as the texts were before they were written for LaTeX.
+  // Widths of the texts before they are escaped for LaTeX.
   const std::vector<std::size_t> widths = widths_of(table);
-  std::string made = "\\begin{tabular}{r" + std::string(widths.size() - 1, 'c') + "}\n\\toprule\n";
+  std::string result =
+      "\\begin{tabular}{r" + std::string(widths.size() - 1, 'c') + "}\n\\toprule\n";
   const auto add_row = [&](const std::vector<std::string>& cells) {
     for (std::size_t c = 0; c < cells.size(); ++c) {
-      if (c > 0) made += "&";
-      made += fmt::format(" {} ", reports::escaped_latex(placed(cells[c], widths[c], c == 0)));
+      if (c > 0) result += "&";
+      result += fmt::format(" {} ", reports::escaped_latex(placed(cells[c], widths[c], c == 0)));
     }
-    made += "\\\\\n";
+    result += "\\\\\n";
   };
   add_row(table.header);
-  made += "\\midrule\n";
+  result += "\\midrule\n";
   for (const std::vector<std::string>& row : table.cells) add_row(row);
-  return made + "\\bottomrule\n\\end{tabular}\n";
+  return result + "\\bottomrule\n\\end{tabular}\n";
 }
 
 }  // namespace petlab::cli

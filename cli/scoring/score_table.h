@@ -7,14 +7,14 @@ namespace petlab::cli {
 
 /// Scores of several systems, as sacrebleu's command prints them.
 struct ScoreTable {
-  std::vector<std::string> header;              // System, and a metric each
-  std::vector<std::vector<std::string>> cells;  // (systems, as many), of one line or several
+  std::vector<std::string> header;              // System, then one per metric
+  std::vector<std::vector<std::string>> cells;  // (systems, columns); may have several lines
 };
 
-/// A grid of lines around the cells; the first column to the right, the others in their middle.
+/// Draws a grid around the cells; the first column is right-aligned, the others are centred.
 std::string grid_of(const ScoreTable& table);
 
-/// The same as a tabular of LaTeX's booktabs. Cells are of one line.
+/// The same as a LaTeX booktabs tabular. Cells must have one line.
 std::string booktabs_of(const ScoreTable& table);
 
 }  // namespace petlab::cli

@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// name, score and signature, and sacrebleu's fields of the signature.
+// Name, score and signature, and sacrebleu's signature fields.
 ordered_json score_json(const Scorer& scorer, double score, const ScoreParts& parts,
                         const metrics::Signature& signature, const ScoreOptions& options) {
   ordered_json json = {{"name", scorer.metric->name()},
@@ -53,7 +53,7 @@ void print_corpus(const Scorer& scorer, const ScoreOptions& options, Streams str
   }
 }
 
-// A line each, in the order of the files and in constant memory.
+// Prints one score per line, in the order of the files and in constant memory.
 void print_sentences(const Scorer& scorer, const ScoreOptions& options, Streams streams) {
   const auto corpus = open_corpus(options, options.hypotheses, streams);
   metrics::evaluate(

@@ -31,7 +31,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Tasks of the paper's table 2, where a module without a configuration has no others.
+/// Number of tasks in the paper's table 2; the default for a module without a configuration.
 constexpr std::int64_t kGlueTasks = 8;
 
 struct StorageOptions {
@@ -42,7 +42,7 @@ struct StorageOptions {
   std::optional<std::int64_t> layers;
   std::optional<std::int64_t> parameters;
   std::optional<std::int64_t> tasks;
-  // Fields of the module, by their names in a configuration; absent: the kind's default.
+  // Module fields under their configuration names; absent ones take the kind's default.
   std::string kind;
   bool share = false;
   bool share_given = false;
@@ -56,7 +56,7 @@ struct StorageOptions {
   std::optional<std::int64_t> hyper_projected;
 };
 
-// What a storage formula needs of a backbone.
+// The backbone properties that storage formulas use.
 struct Backbone {
   std::string name;
   std::int64_t d_model = 0;
@@ -73,10 +73,10 @@ struct Bits {
   double total() const { return values + masks; }
 };
 
-// What is printed; absent members have no meaning for what was asked.
+// The printed report. Members that do not apply are absent.
 struct Report {
   std::string module;   // one line for people
-  std::string formula;  // empty: the module has none
+  std::string formula;  // empty if the module has none
   ordered_json about = ordered_json::object();
   std::optional<Bits> bls;
   std::optional<Bits> stored;
@@ -97,7 +97,7 @@ Backbone from_shape(const std::string& name, const sweeps::BackboneShape& shape)
           shape.heads * shape.d_head};
 }
 
-// A folder with a config.json counts before the paper's table, so that percentages are those of
+// A folder with a config.json takes precedence over the paper's table, so that percentages match
 // the trials that use it.
 Backbone named_backbone(const std::string& name, const std::filesystem::path& relative_to) {
   const sweeps::Locations locations = sweeps::find_locations(sweeps::process_environment());
@@ -147,7 +147,7 @@ std::int64_t required_parameters(const Backbone& backbone, std::string_view kind
       fmt::format("storage of {} requires --backbone or --parameters", kind));
 }
 
-// The name of a family's size: bottleneck, rank, prefix_length.
+// The name of the field that sets a family's size: bottleneck, rank, prefix_length.
 std::string_view size_name(metrics::ModuleFamily family) {
   for (const sweeps::ModuleRow& row : sweeps::modules()) {
     if (row.family == family) return row.size_field.substr(row.size_field.find('.') + 1);
@@ -188,7 +188,7 @@ void describe_module(const metrics::ModuleStorage& module, Report& report) {
   report.bls = Bits{bls.values, bls.masks};
 }
 
-// Weights that are all trained and all stored in 32 bit.
+// For modules whose weights are all trained and all stored in 32 bits.
 void describe_weights(std::string_view kind, std::int64_t weights, std::string_view formula,
                       Report& report) {
   report.module = kind;
@@ -205,17 +205,17 @@ bool is_hypernetwork(std::string_view kind) {
   return row != nullptr && row->family == metrics::ModuleFamily::hypernetwork;
 }
 
-// A trial's configuration as the options or the file say it.
+// A trial's configuration, from options or a file.
 struct Configuration {
   sweeps::TrialConfig trial;
   std::int64_t tasks = 1;
-  std::filesystem::path folder;  // paths in it are relative to this
+  std::filesystem::path folder;  // base of relative paths
 };
 
 void require_module(const sweeps::TrialConfig& config) {
   std::string problems;
   for (const sweeps::Problem& problem : sweeps::validate(config)) {
-    // Storage needs neither data nor a training protocol.
+    // Storage depends neither on data nor on training.
     if (!problem.field.starts_with("module.")) continue;
     problems +=
         fmt::format("{}{} {}", problems.empty() ? "" : "; ", problem.field, problem.message);
@@ -223,7 +223,7 @@ void require_module(const sweeps::TrialConfig& config) {
   if (!problems.empty()) throw std::invalid_argument(problems);
 }
 
-// The options as the file of a configuration would say them.
+// Converts the options to a configuration file's `module`.
 nlohmann::json module_json(const StorageOptions& options) {
   nlohmann::json module = {{"kind", options.kind}};
   if (options.share_given) module["share"] = options.share;
@@ -238,7 +238,7 @@ nlohmann::json module_json(const StorageOptions& options) {
   return module;
 }
 
-// No option is read and then ignored.
+// Rejects options that the module does not use, so that none is silently ignored.
 void require_active(const nlohmann::json& module, const sweeps::TrialConfig& config) {
   const nlohmann::json active = sweeps::to_json(config).at("module");
   for (const auto& [key, value] : module.items()) {
@@ -330,7 +330,7 @@ Report report_of_artifact(const StorageOptions& options) {
   return report;
 }
 
-// Bits are whole numbers, but for only_mask where k·n is none.
+// Bits are integers, except for only_mask where k·n is not.
 ordered_json bits_json(double bits) {
   if (bits == std::floor(bits) && bits < 9e15) return static_cast<std::int64_t>(bits);
   return bits;

@@ -24,7 +24,7 @@ metrics::BleuOptions bleu_options(const ScoreOptions& options) {
   return bleu;
 }
 
-// Counts are whole but for add-k with a fraction.
+// Counts are integers, except for add-k with a fractional k.
 ordered_json count_json(double count) {
   if (count == std::floor(count) && std::fabs(count) < 9e15) {
     return static_cast<std::int64_t>(count);

@@ -19,7 +19,7 @@ namespace {
 
 struct DoctorArguments {
   std::string database;
-  std::string named;  // with --db
+  std::string named;  // the path given with --db
   std::string runs;
   std::string worker;
   bool json = false;
@@ -36,7 +36,7 @@ DoctorRequest doctor_request(const DoctorArguments& arguments) {
   try {
     request.runs = runs_folder_of(request.database, arguments.runs);
   } catch (const results::Error&) {
-    // diagnose() reports what is wrong with the database.
+    // diagnose() reports the problem with the database.
     request.runs = std::filesystem::path(request.database).replace_extension(".runs");
   }
   request.worker = arguments.worker;

@@ -6,7 +6,7 @@
 
 namespace petlab::cli {
 
-/// `petlab doctor`: what this machine has, what petlab would use of it, and what is missing.
+/// `petlab doctor`: checks this machine, shows what petlab would use and reports what is missing.
 std::function<int()> make_doctor(CLI::App& app, Streams streams);
 
 }  // namespace petlab::cli

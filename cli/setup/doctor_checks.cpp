@@ -77,7 +77,7 @@ class Doctor {
       : request_(request), environment_(environment) {}
 
   Diagnosis look() {
-    // First: it forks.
+    // Must come first because it forks.
     look_at_places(request_, environment_, diagnosis_);
     look_at_worker();
     look_at_machine();
@@ -92,7 +92,7 @@ class Doctor {
   }
 
  private:
-  // As it is named where it is not there: then it cannot be started.
+  // The program's path, or its name if it is not on PATH; then starting it fails.
   std::string on_path(const std::string& program) const {
     const std::string found = base::find_program(program, environment_("PATH").value_or(""));
     return found.empty() ? program : found;
@@ -183,7 +183,7 @@ class Doctor {
                              : fmt::format("{} MiB, {} MiB used", gpu.total_mib, gpu.used_mib);
       text += fmt::format("{}{} with {}", text.empty() ? "" : ", ", gpu.name(), memory);
     }
-    // The driver's version is for people; where it cannot be had, nothing is wrong with the GPUs.
+    // The driver's version is only information. Without it the GPUs may still work.
     const bool nvidia = choice.gpus.front().kind == "cuda";
     const base::ChildAnswer driver =
         !nvidia ? base::ChildAnswer()
@@ -213,11 +213,12 @@ class Doctor {
     }
     look_at_libtorch();
     if (!description_.undescribed.empty()) {
-      // Of a worker of the user's own that is allowed; petlab's answers when it can run at all.
-      const bool own = worker_.program.filename() == "petlab-trainer";
-      diagnosis_.add("worker", "program", own ? State::problem : State::note,
+      // A user's own worker may lack this command; petlab-trainer always answers if it can run.
+      const bool is_trainer = worker_.program.filename() == "petlab-trainer";
+      diagnosis_.add("worker", "program", is_trainer ? State::problem : State::note,
                      fmt::format("{} --describe {}", worker_.text(), description_.undescribed),
-                     own ? kBuildTrainer
+                     is_trainer
+                         ? kBuildTrainer
                          : "a worker may answer --describe (docs/reference/worker-protocol.md)");
       return;
     }
@@ -243,7 +244,7 @@ class Doctor {
     }
   }
 
-  // Which LibTorch the trainer loads, as the dynamic linker finds it.
+  // Finds the LibTorch that the dynamic linker would load for the trainer.
   void look_at_libtorch() {
     const base::ChildAnswer linked = answer_of(on_path("ldd"), {worker_.program.string()});
     std::istringstream lines(linked.output);

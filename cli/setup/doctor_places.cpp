@@ -26,11 +26,12 @@ using State = Check::State;
 using Facts = nlohmann::ordered_json;
 
 constexpr double kBytesOfGib = 1024.0 * 1024 * 1024;
-// A trial's checkpoints take some hundred MiB; with less than the second not one can be written.
+// Thresholds of free space in GiB. A trial's checkpoints take some hundred MiB; below kNothingGib
+// not even one fits.
 constexpr double kLittleGib = 5;
 constexpr double kNothingGib = 0.0625;
 
-// The innermost folder of the path that is there.
+// The deepest existing folder of the path.
 fs::path existing_part(const fs::path& path) {
   fs::path folder = fs::absolute(path).lexically_normal();
   std::error_code error;
@@ -98,7 +99,7 @@ void look_at_database(const DoctorRequest& request, Diagnosis& diagnosis) {
 }
 
 void look_at_runs(const DoctorRequest& request, Diagnosis& diagnosis) {
-  const fs::path there = existing_part(request.runs);
+  const fs::path existing = existing_part(request.runs);
   std::error_code error;
   if (fs::exists(request.runs, error) && !fs::is_directory(request.runs, error)) {
     diagnosis.add("places", "runs", State::problem,
@@ -106,14 +107,14 @@ void look_at_runs(const DoctorRequest& request, Diagnosis& diagnosis) {
                   "name a folder with --runs");
     return;
   }
-  if (::access(there.c_str(), W_OK) != 0) {
+  if (::access(existing.c_str(), W_OK) != 0) {
     diagnosis.add("places", "runs", State::problem,
-                  fmt::format("{}: the runs folder cannot be written: {}", there.string(),
+                  fmt::format("{}: the runs folder cannot be written: {}", existing.string(),
                               std::strerror(errno)),
                   "name another folder with --runs");
     return;
   }
-  const fs::space_info space = fs::space(there, error);
+  const fs::space_info space = fs::space(existing, error);
   if (error) return;
   const double free = static_cast<double>(space.available) / kBytesOfGib;
   const bool none = free < kNothingGib;
@@ -145,16 +146,16 @@ void look_at_slots(const sweeps::Environment& environment, Diagnosis& diagnosis)
   }
 }
 
-void tell_backbones(const sweeps::Locations& locations, const std::vector<std::string>& own,
-                    const std::vector<std::string>& cached, Diagnosis& diagnosis) {
+void add_backbones(const sweeps::Locations& locations, const std::vector<std::string>& models,
+                   const std::vector<std::string>& cached, Diagnosis& diagnosis) {
   std::string text;
-  const auto tell = [&](const std::vector<std::string>& names, const fs::path& folder) {
+  const auto list = [&](const std::vector<std::string>& names, const fs::path& folder) {
     if (names.empty()) return;
     text += fmt::format("{}{} in {}", text.empty() ? "" : "; ", fmt::join(names, ", "),
                         folder.string());
   };
-  tell(own, locations.models());
-  tell(cached, locations.hub);
+  list(models, locations.models());
+  list(cached, locations.hub);
   const bool none = text.empty();
   if (none) {
     text = fmt::format("none in {}{}", locations.models().string(),
@@ -163,7 +164,7 @@ void tell_backbones(const sweeps::Locations& locations, const std::vector<std::s
   diagnosis
       .add("places", "backbones", none ? State::note : State::fine, text,
            none ? "petlab fetch backbone FacebookAI/roberta-base" : "")
-      .facts = {{"own", own},
+      .facts = {{"own", models},
                 {"models", locations.models().string()},
                 {"cached", cached},
                 {"cache", locations.hub.string()}};
@@ -177,26 +178,26 @@ void look_at_home(const sweeps::Environment& environment, Diagnosis& diagnosis) 
     diagnosis.add("places", "home", State::problem, error.what(), "export PETLAB_HOME=FOLDER");
     return;
   }
-  std::vector<std::string> own;
+  std::vector<std::string> models;
   std::error_code error;
   for (fs::directory_iterator at(locations.models(), error), end; !error && at != end;
        at.increment(error)) {
     std::error_code unreadable;
-    if (at->is_directory(unreadable)) own.push_back(at->path().filename().string());
+    if (at->is_directory(unreadable)) models.push_back(at->path().filename().string());
   }
-  std::sort(own.begin(), own.end());
+  std::sort(models.begin(), models.end());
   std::vector<std::string> cached;
   for (const sweeps::CachedModel& model : sweeps::cached_models(locations.hub, "")) {
     if (model.complete) cached.push_back(model.repository);
   }
-  tell_backbones(locations, own, cached, diagnosis);
+  add_backbones(locations, models, cached, diagnosis);
   std::vector<std::string> ready;
   for (const sweeps::TaskDeclaration& task : sweeps::tasks()) {
     try {
       sweeps::find_task_files(task, locations.data_folders);
       ready.push_back(task.name);
     } catch (const sweeps::Error&) {
-      // Not there; nobody needs them all.
+      // Missing data is no problem: few users need all tasks.
     }
   }
   std::vector<std::string> folders;

@@ -5,8 +5,8 @@
 
 namespace petlab::cli {
 
-/// Looks at where petlab reads and writes: the database (for which it forks), the runs folder, slot
-/// locks, backbones and data.
+/// Checks the places that petlab reads and writes: the database (which forks), the runs folder,
+/// slot locks, backbones and data.
 void look_at_places(const DoctorRequest& request, const sweeps::Environment& environment,
                     Diagnosis& diagnosis);
 

@@ -24,16 +24,16 @@ void add_retries(CLI::App& app, FetchArguments& arguments) {
                "wait before a retry, doubled each time (default: 1s)");
 }
 
-// Goes on as the program of that name beside this one, with the same words.
+// Replaces this process by the program `name` next to it, with the same arguments.
 [[noreturn]] void become(const char* name) {
-  // Each with its zero behind it.
+  // Each argument ends with a zero byte.
   std::string words = base::read_file("/proc/self/cmdline", std::size_t{64} << 20);
   std::vector<char*> pointers;
   for (std::size_t at = 0; at < words.size(); at += std::strlen(&words[at]) + 1) {
     pointers.push_back(&words[at]);
   }
   pointers.push_back(nullptr);
-  const std::string program = beside_this_program(name).string();
+  const std::string program = next_to_this_program(name).string();
   ::execv(program.c_str(), pointers.data());
   throw std::runtime_error(fmt::format("{}: cannot be run: {}; it is built next to petlab", program,
                                        std::strerror(errno)));
@@ -74,7 +74,7 @@ void add_fetch_options(CLI::App& app, FetchArguments& arguments) {
 }
 
 std::function<int()> make_fetch(CLI::App& app, Streams /*streams*/) {
-  // As long as the options that write to it.
+  // Shared, because the options that write to it outlive this function.
   const auto arguments = std::make_shared<FetchArguments>();
   add_fetch_options(app, *arguments);
   return [arguments]() -> int { become("petlab-fetch"); };

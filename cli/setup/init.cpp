@@ -35,7 +35,7 @@ struct InitArguments {
   bool worker = false;
 };
 
-// Next to the sweep file, for editors.
+// Written next to the sweep file, for editors.
 constexpr std::string_view kSchemaFile = "sweep.schema.json";
 
 std::vector<std::string> backbones_here(const sweeps::Locations& locations) {
@@ -62,7 +62,7 @@ std::vector<std::string> tasks_here(const sweeps::Locations& locations) {
       sweeps::find_task_files(task, locations.data_folders);
       names.push_back(task.name);
     } catch (const sweeps::Error&) {
-      // Its data are not here.
+      // The task's data is not on this machine.
     }
   }
   return names;
@@ -221,7 +221,7 @@ int init(const InitArguments& arguments, std::ostream& out) {
                      schema_line + sweep_text(arguments.file, backbone, task, backbones, tasks)});
   }
   for (const NewFile& file : files) require_new(file.path);
-  // As `petlab plan` would read it: what was named may be no backbone, or no task.
+  // Read the result as `petlab plan` would: the given names may not be backbones or tasks.
   std::size_t trials = 0;
   try {
     for (const NewFile& file : files) base::write_file_atomically(file.path, file.text);

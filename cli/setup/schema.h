@@ -6,7 +6,7 @@
 
 namespace petlab::cli {
 
-/// `petlab schema`: JSON Schemas of the files that users write.
+/// `petlab schema`: prints JSON Schemas of the files that users write.
 std::function<int()> make_schema(CLI::App& app, Streams streams);
 
 }  // namespace petlab::cli

@@ -33,11 +33,11 @@ namespace petlab::cli {
 namespace {
 
 constexpr std::uintmax_t kMostBytes = std::uintmax_t{1} << 28;
-constexpr std::size_t kMostLabels = 1000;  // of a declaration
-constexpr std::size_t kMostNumbers = 20;   // more different numbers are scores
-constexpr std::size_t kLabelsShown = 20;   // with their counts, in the comment
+constexpr std::size_t kMostLabels = 1000;  // in a declaration
+constexpr std::size_t kMostNumbers = 20;   // with more distinct numbers, a column holds scores
+constexpr std::size_t kLabelsShown = 20;   // listed with their counts in the comment
 
-// What the column with the answers is usually called, the most telling first.
+// Usual names of the target column, most specific first.
 constexpr std::array<std::string_view, 14> kTargetNames = {
     "label",  "labels", "class", "category", "sentiment", "rating", "stars",
     "target", "score",  "gold",  "answer",   "polarity",  "y",      "similarity"};
@@ -45,21 +45,21 @@ constexpr std::array<std::string_view, 4> kNumberingNames = {"id", "idx", "index
 
 struct DataColumn {
   std::string name;
-  std::map<std::string, std::size_t> counts;  // of each value
+  std::map<std::string, std::size_t> counts;  // by value
   std::size_t values = 0;
   std::size_t numbers = 0;
-  std::size_t fractions = 0;  // numbers that are not whole
+  std::size_t fractions = 0;  // numbers that are not integers
   std::size_t with_spaces = 0;
   std::size_t bytes = 0;
   double smallest = HUGE_VAL;
   double largest = -HUGE_VAL;
 
   bool is_numeric() const { return values > 0 && numbers == values; }
-  // Running text: most values have several words, and few are repeated.
+  // True for running text: most values have several words, and few repeat.
   bool is_text() const {
     return !is_numeric() && 2 * with_spaces > values && 2 * counts.size() > values;
   }
-  // The same few answers again and again.
+  // True for a small set of repeated values.
   bool is_labels() const {
     return fractions == 0 && counts.size() >= 2 &&
            counts.size() <= (is_numeric() ? kMostNumbers : kMostLabels) &&
@@ -78,9 +78,9 @@ struct Table {
 };
 
 std::string lower(std::string_view text) {
-  std::string made(text);
-  for (char& c : made) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return made;
+  std::string result(text);
+  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return result;
 }
 
 std::optional<double> number_in(std::string_view text) {
@@ -110,8 +110,8 @@ std::string format_of(const std::filesystem::path& file) {
   return ending.empty() ? ending : ending.substr(1);
 }
 
-// A first row is a header unless it looks like the others: a number in it, or a value that its
-// column has again.
+// True unless the first row looks like the others: it contains a number, or a value that occurs
+// again in its column.
 bool is_header(const std::vector<base::TableRecord>& records) {
   const std::vector<std::string>& first = records.front().fields;
   std::set<std::string> names;
@@ -151,7 +151,7 @@ Table read_delimited(std::string_view text, const std::string& format, const std
   return table;
 }
 
-// Texts and numbers, also inside objects: {"a": {"b": 1}} has the column a.b.
+// Collects texts and numbers, also from nested objects: {"a": {"b": 1}} has the column a.b.
 void add_values(Table& table, const std::string& before, const nlohmann::ordered_json& object) {
   for (const auto& [key, value] : object.items()) {
     const std::string name = before + key;
@@ -179,7 +179,7 @@ Table read_json_lines(std::string_view text, const std::string& file) {
     add_values(table, "", nlohmann::ordered_json::parse(line));
     ++table.rows;
   }
-  // A column that some rows lack cannot be used.
+  // Columns missing in some rows cannot be used.
   std::erase_if(table.columns,
                 [&](const DataColumn& column) { return column.values != table.rows; });
   return table;
@@ -220,7 +220,7 @@ const DataColumn* find_target(const Table& table) {
   return best;
 }
 
-// A pair if there are exactly two, else the column with the longest texts.
+// The text columns: the pair if there are exactly two, else the one with the longest texts.
 std::vector<const DataColumn*> find_texts(const Table& table, const DataColumn* target) {
   std::vector<const DataColumn*> texts;
   for (const DataColumn& column : table.columns) {
@@ -237,7 +237,7 @@ std::string list_of_names(const std::vector<DataColumn>& columns) {
   return base::list_in_quotes(names);
 }
 
-// Numbers in their order, so that class 0 is the smallest; other labels in the alphabet's.
+// Numeric labels in ascending order, so that class 0 is the smallest; other labels alphabetically.
 std::vector<std::string> ordered_labels(const DataColumn& column) {
   std::vector<std::string> labels;
   for (const auto& [label, count] : column.counts) labels.push_back(label);
@@ -277,7 +277,7 @@ std::string target_text(const DataColumn& target) {
       binary ? "accuracy" : "f1-macro");
 }
 
-// Where "train" is in a name as a word of its own; npos if it is not.
+// The position of "train" as a separate word in a name; npos if there is none.
 std::size_t train_in(const std::string& stem) {
   constexpr std::string_view kBetween = "-_.";
   const std::size_t at = stem.rfind("train");
@@ -287,7 +287,7 @@ std::size_t train_in(const std::string& stem) {
   return begins && ends ? at : std::string::npos;
 }
 
-// The file next to `data` whose name has another word in place of "train", or at the end.
+// The file next to `data` whose name has one of `words` in place of "train", or at its end.
 std::optional<std::filesystem::path> sibling(const std::filesystem::path& data,
                                              std::initializer_list<std::string_view> words) {
   const std::string stem = data.stem().string();
@@ -326,7 +326,7 @@ std::string task_name(const std::filesystem::path& data) {
 }
 
 std::string files_text(const std::filesystem::path& data, const std::filesystem::path& folder) {
-  // `folder` may be empty, which is no path to make absolute.
+  // An empty `folder` cannot be made absolute, hence the added name.
   const std::filesystem::path here =
       std::filesystem::absolute(folder / "declaration").lexically_normal().parent_path();
   const auto named = [&](const std::filesystem::path& file) {
@@ -368,11 +368,11 @@ TaskStarter starter_task(const std::filesystem::path& data, const std::filesyste
         data.string(), target == nullptr ? "labels or scores" : "texts",
         list_of_names(table.columns)));
   }
-  TaskStarter made;
-  made.name = task_name(data);
+  TaskStarter starter;
+  starter.name = task_name(data);
   std::vector<std::string> text_names;
   for (const DataColumn* text : texts) text_names.push_back(text->name);
-  made.text = fmt::format(
+  starter.text = fmt::format(
       "# From {} rows of {}: check each line. docs/reference/tasks.md describes the keys.\n"
       "task: {}\n"
       "about: {} of {}                 # for listings\n"
@@ -382,14 +382,14 @@ TaskStarter starter_task(const std::filesystem::path& data, const std::filesyste
       "# columns of the file: {}\n"
       "columns: {{text: {}, {}: {}}}\n"
       "{}",
-      table.rows, base::printable(data.filename().string()), yaml_text(made.name),
-      target->is_scores() ? "scores" : "labels", yaml_text(made.name), files_text(data, folder),
+      table.rows, base::printable(data.filename().string()), yaml_text(starter.name),
+      target->is_scores() ? "scores" : "labels", yaml_text(starter.name), files_text(data, folder),
       table.format,
       table.format == "jsonl" ? std::string()
                               : fmt::format("header: {}\n", table.header ? "true" : "false"),
       list_of_names(table.columns), yaml_list(text_names), target->is_scores() ? "score" : "label",
       yaml_text(target->name), target_text(*target));
-  return made;
+  return starter;
 }
 
 }  // namespace petlab::cli

@@ -1,6 +1,6 @@
 """Draws Vega-Lite specifications: draw.py [KIND SPECIFICATION PICTURE]...
 
-Nothing is read from a network: a specification holds its data, and no address is allowed.
+Nothing is read from a network: a specification contains its data, and no address is allowed.
 """
 import sys
 

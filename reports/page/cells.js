@@ -1,4 +1,4 @@
-// A cell's details, shown beside it while a mouse is over it or the keyboard is on it.
+// Shows the details of the cell under the mouse or with the keyboard focus.
 (() => {
   const tip = document.getElementById("tip");
   let shown = null;

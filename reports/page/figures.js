@@ -1,19 +1,19 @@
-// Figures, drawn by Vega from the data within the page.
+// Draws figures with Vega from the data in the page.
 (() => {
-  // Vega reads them through its interpreter: the page's policy allows no eval. Its loader gets
-  // nothing, wherever a specification may point.
+  // The page's policy forbids eval, so Vega uses its interpreter. Its loader rejects all addresses
+  // that a specification may contain.
   const loader = {
     load: () => Promise.reject(new Error("this page loads nothing")),
     sanitize: () => Promise.reject(new Error("this page has no links")),
   };
-  const drawn = new Map();  // place: its specification
+  const drawn = new Map();  // place -> specification
 
   const draw = async (place) => {
     const specification = structuredClone(drawn.get(place));
     const room = place.clientWidth || 480;
     specification.width = Math.max(180, Math.min(720, room - 90));
     specification.height = Math.round(Math.min(380, Math.max(220, specification.width * 0.6)));
-    // The section's heading is the title already; what stands below it stays.
+    // The section's heading replaces the title; the subtitle is kept.
     const subtitle = specification.title?.subtitle;
     delete specification.title;
     if (subtitle) {
@@ -32,10 +32,10 @@
     });
     place.dataset.drawn = "";
   };
-  // Draws a Vega-Lite specification there, in place of what was there.
+  // Replaces the contents of `place` by a Vega-Lite specification's drawing.
   petlab.plot = (place, specification) => {
     drawn.set(place, specification);
-    place.tabIndex = 0;  // what does not fit is scrolled to by keyboard
+    place.tabIndex = 0;  // lets the keyboard scroll wide content
     if (!place.hasAttribute("role")) place.setAttribute("role", "group");
     return draw(place).catch((error) => {
       place.textContent = `This figure was not drawn: ${error.message}`;

@@ -1,15 +1,15 @@
 "use strict";
 (() => {
-  // The page stays open while a sweep runs. The server tells when the reports have changed: their
-  // new state is fetched and put in place node by node, so that what a reader has sorted, opened
-  // or focused stays. What runs now comes whole.
+  // Keeps a page current while a sweep runs. When the server announces changed reports, fetches
+  // their new state and updates the page node by node, so that sorting, open parts and focus
+  // survive. The list of running trials is replaced as a whole.
   const root = document.querySelector("main");
   const state = document.getElementById("live-state");
   const running = document.getElementById("live-now");
   const parts = "table, [data-figure]";
 
-  // What the server sent last, apart from what is shown, which other scripts change; and for each
-  // of its nodes the one that is shown.
+  // The server's last version of the page, kept apart from the displayed one, which other scripts
+  // change, and the displayed node for each of its nodes.
   const shown = new WeakMap();
   const bind = (sent, node) => {
     shown.set(sent, node);
@@ -36,13 +36,13 @@
       if (!fresh.hasAttribute(name)) node.removeAttribute(name);
     }
   };
-  // What can be made anew as a whole: a cell, what holds neither table nor figure, and, where that
-  // is not enough, the section, whose scripts then start again.
+  // True for nodes that may be replaced as a whole: a cell; anything without table and figure; and
+  // as a last resort the section, whose scripts then start again.
   const isWhole = (old) =>
     ["TD", "SECTION", "MAIN"].includes(old.nodeName) ||
     (!old.closest("table") && !old.querySelector(parts));
 
-  // Makes what is shown of `old` what `fresh` is; false where an element around it must.
+  // Updates the displayed node of `old` to `fresh`; false if an enclosing element must be replaced.
   const update = (old, fresh, changed) => {
     if (old.nodeName !== fresh.nodeName) return false;
     if (written(old) === written(fresh)) {
@@ -79,7 +79,7 @@
     const sent = new DOMParser().parseFromString(html, "text/html");
     const fresh = sent.querySelector("main");
     const changed = { cells: [], data: [], sections: [] };
-    // Data of the page as a whole stand behind it.
+    // Data for the whole page follows the main element.
     for (const data of sent.querySelectorAll("body > script[type='application/json'][id]")) {
       const node = document.getElementById(data.id);
       if (node && node.textContent !== data.textContent) {
@@ -91,10 +91,10 @@
     known = fresh;
     for (const cell of changed.cells) {
       cell.classList.remove("fresh");
-      void cell.offsetWidth;  // so that the animation begins again
+      void cell.offsetWidth;  // forces a reflow, which restarts the animation
       cell.classList.add("fresh");
     }
-    // The other parts of the page see to what is new.
+    // Notify the other parts of the page.
     const page = globalThis.petlab;
     for (const data of changed.data) {
       if (data.id === "trials") page?.newTrials?.();
@@ -103,7 +103,7 @@
     }
     const touched = new Set(changed.cells.map((cell) => cell.closest("section") ?? root));
     for (const section of [...changed.sections, ...touched]) page?.enhance?.(section);
-    page?.learningCurves?.();  // where there were none before
+    page?.learningCurves?.();  // in case there were none before
   };
 
   const say = (kind, words) => {
@@ -115,8 +115,8 @@
   let wanted = "";
   let have = "";
   let fetching = false;
-  let failed = 0;  // the timer of the next try
-  let stale = "";  // what is wrong; said until the reports are there again
+  let failed = 0;  // timer of the next attempt
+  let stale = "";  // error message, shown until a fetch succeeds
   const sayLive = () => {
     if (stale) say("lost", stale);
     else say("live", `live, as of ${time()}`);
@@ -127,15 +127,16 @@
     clearTimeout(failed);
     try {
       while (have !== wanted) {
-        const told = wanted;
+        const announced = wanted;
         const answer = await fetch("/main", { cache: "no-store" });
         if (!answer.ok) throw new Error(await answer.text());
         const html = await answer.text();
         const tag = (answer.headers.get("ETag") ?? "").replaceAll('"', "");
         if (tag !== have) put(html);
         have = tag;
-        // Newer than what was told, which will be told too. Else it was told meanwhile: once more.
-        if (have !== wanted && wanted === told) break;
+        // The answer is newer than the announcement, and its own will follow: stop. If another
+        // announcement arrived during the fetch, repeat.
+        if (have !== wanted && wanted === announced) break;
       }
       stale = "";
     } catch (error) {
@@ -166,12 +167,12 @@
     });
     source.onerror = () => {
       say("lost", `The server does not answer; this is what there was at ${heard}. It is asked again.`);
-      if (source.readyState !== EventSource.CLOSED) return;  // else the browser tries again
+      if (source.readyState !== EventSource.CLOSED) return;  // otherwise the browser retries
       source = null;
       again = setTimeout(listen, 5000);
     };
   };
-  // A browser has few connections for one server: pages that nobody sees leave theirs to others.
+  // Browsers limit the connections per server, so hidden pages close theirs.
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) {
       listen();

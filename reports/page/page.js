@@ -1,18 +1,19 @@
 "use strict";
-// What the parts of the page share. Each part is called with a root: the document, or a section of it
-// in which something is new. What it has done before it leaves as it is.
+// Functions shared by the parts of the page. Each part is called with a root: the document, or a
+// section with new content. It must skip elements that it has already processed.
 const petlab = {};
 globalThis.petlab = petlab;
 
-// An element with attributes (functions: what hears an event) and children; texts are texts.
+// Creates an element with attributes (functions become event listeners) and children (strings
+// become text).
 petlab.element = (name, attributes, ...children) => {
-  const made = document.createElement(name);
+  const node = document.createElement(name);
   for (const [key, value] of Object.entries(attributes ?? {})) {
-    if (typeof value === "function") made.addEventListener(key, value);
-    else if (value === true) made.setAttribute(key, "");
-    else if (value !== false && value !== undefined) made.setAttribute(key, value);
+    if (typeof value === "function") node.addEventListener(key, value);
+    else if (value === true) node.setAttribute(key, "");
+    else if (value !== false && value !== undefined) node.setAttribute(key, value);
   }
-  made.append(...children);
-  return made;
+  node.append(...children);
+  return node;
 };
 petlab.parsed = (id) => JSON.parse(document.getElementById(id).textContent);

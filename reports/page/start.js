@@ -1,4 +1,4 @@
-// What a page that was just opened, or a part of it that is new, is made to do.
+// Sets up a page that was just opened, or a new part of it.
 petlab.enhance = (root) => {
   petlab.tables(root);
   petlab.figures(root);

@@ -1,8 +1,8 @@
-// Tables: sort by a column, filter rows, hide columns, go from cell to cell by keyboard.
+// Tables: sort by a column, filter rows, hide columns, move between cells by keyboard.
 (() => {
   const { element } = petlab;
 
-  // A value sorts by its number, a text by itself; what has neither comes last both ways.
+  // Sort key: a cell's number, or its text; empty cells come last in both directions.
   const keyOf = (row, column) => {
     const cell = row.cells[column];
     if (cell.dataset.value !== undefined) return Number(cell.dataset.value);
@@ -44,8 +44,8 @@
     });
   };
 
-  // The rows that have all the words, in whatever they show.
-  const filter = (table, text, said) => {
+  // Shows only rows that contain all the words in any column.
+  const filter = (table, text, count) => {
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);
     const rows = [...table.tBodies[0].rows];
     let shown = 0;
@@ -54,7 +54,7 @@
       row.hidden = !words.every((word) => has.includes(word));
       shown += row.hidden ? 0 : 1;
     }
-    said.textContent = words.length === 0 ? "" : `${shown} of ${rows.length} rows`;
+    count.textContent = words.length === 0 ? "" : `${shown} of ${rows.length} rows`;
     petlab.reachable(table);
   };
   const showColumn = (table, column, shown) => {
@@ -63,13 +63,13 @@
   };
   const tools = (table) => {
     const name = table.getAttribute("aria-label");
-    const said = element("output", {});
-    const made = element("div", { class: "tools" });
+    const count = element("output", {});
+    const toolbar = element("div", { class: "tools" });
     if (table.tBodies[0].rows.length > 1) {
       const input = element("input", { type: "search", placeholder: "filter rows",
         "aria-label": `Filter the rows of ${name}`, autocomplete: "off", spellcheck: "false",
-        input: () => filter(table, input.value, said) });
-      made.append(input);
+        input: () => filter(table, input.value, count) });
+      toolbar.append(input);
     }
     const heads = [...table.tHead.rows[0].cells];
     const columns = heads.filter((head) => !head.classList.contains("label"));
@@ -80,15 +80,15 @@
         box.checked = true;
         return element("label", {}, box, ` ${head.textContent}`);
       });
-      made.append(element("details", { class: "columns" },
+      toolbar.append(element("details", { class: "columns" },
         element("summary", { "aria-label": `Columns of ${name}` }, "columns"),
         element("div", { role: "group", "aria-label": `Columns of ${name}` }, ...choices)));
     }
-    made.append(said);
-    if (made.childElementCount > 1) table.closest(".scroll").before(made);
+    toolbar.append(count);
+    if (toolbar.childElementCount > 1) table.closest(".scroll").before(toolbar);
   };
 
-  // Says by its looks where a table goes on to the right of what is shown.
+  // Marks tables that extend to the right of the visible part.
   const showsMore = (scroll) => {
     const look = () => scroll.classList.toggle("more",
       scroll.scrollLeft + scroll.clientWidth < scroll.scrollWidth - 1);
@@ -98,7 +98,7 @@
     observer.observe(scroll.querySelector("table"));
   };
 
-  // One cell of a table is reached by Tab, the others from it by arrow keys.
+  // Tab reaches one cell of a table; arrow keys move to the others.
   const visible = (cell) => !cell.hidden && !cell.parentElement.hidden;
   petlab.reachable = (table, wanted) => {
     const cells = [...table.tBodies[0].querySelectorAll("td")];
@@ -107,7 +107,7 @@
     for (const cell of cells) cell.tabIndex = cell === now ? 0 : -1;
   };
   const kMoves = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
-  // Where a key leads from a cell; nothing where there is no further cell.
+  // The cell that a key moves to, or nothing at the edge.
   petlab.neighbour = (cell, key) => {
     const rows = [...cell.closest("table").rows].filter((row) => !row.hidden);
     const cells = [...cell.parentElement.cells].filter((other) => !other.hidden);

@@ -1,8 +1,8 @@
-// The trials of a cell, in a dialog, and learning curves.
+// A dialog with the trials of a cell, and learning curves.
 (() => {
   const { element } = petlab;
   const all = petlab.parsed("trials");
-  // A page that stays open is told of others.
+  // Adds the trials that a live page receives.
   petlab.newTrials = () => Object.assign(all, petlab.parsed("trials"));
   const kColours = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F"];
 
@@ -11,7 +11,7 @@
   const fieldsOf = (trial) => ({ ...all.same, ...ownFieldsOf(trial) });
   const seriesOf = (curve) => `${curve.split} ${curve.task} ${curve.name}`;
 
-  // One line a trial, coloured by `colour` (id, trial) => name.
+  // One line per trial, coloured by the name that `colour`(id, trial) returns.
   const specification = (curves, series, colour) => {
     const values = [];
     const names = [];
@@ -52,7 +52,7 @@
         axis: { gridOpacity: 0.5, titleFontWeight: "normal", titlePadding: 8 } },
     };
   };
-  // Curves of these trials with a choice of the metric; nothing where they have none.
+  // Curves of these trials with a choice of metrics; nothing if they have no curves.
   const curvesOf = (ids, label, colour) => {
     const bySeries = new Map();
     for (const id of ids) {
@@ -128,19 +128,19 @@
   const trialElement = (id, differing, open) => {
     const trial = all.trials[id];
     if (!trial) return element("p", {}, element("code", {}, `petlab show ${id}`));
-    const made = element("details", { class: "trial" },
+    const details = element("details", { class: "trial" },
       element("summary", {}, element("code", {}, id), ` seed ${fieldsOf(trial).seed ?? "—"} · ` +
         `${trial.variant ? `${trial.variant} · ` : ""}${fieldsOf(trial).tasks ?? ""} · `,
       element("span", { class: `state ${trial.state}` }, trial.state)));
     const fill = () => {
-      if (made.open && made.childElementCount === 1) made.append(...trialBody(id, trial, differing));
+      if (details.open && details.childElementCount === 1) details.append(...trialBody(id, trial, differing));
     };
-    made.addEventListener("toggle", fill);
-    made.open = open;
+    details.addEventListener("toggle", fill);
+    details.open = open;
     fill();
-    return made;
+    return details;
   };
-  // Fields in which trials of a cell differ stand first in each of them.
+  // The fields in which a cell's trials differ; each trial lists them first.
   const differingOf = (ids) => {
     const values = new Map();
     for (const id of ids) {
@@ -154,7 +154,7 @@
   };
 
   const dialog = element("dialog", { "aria-labelledby": "trials-title" });
-  // Outside of it is the dialog itself, inside its content.
+  // A click outside the content has the dialog itself as target.
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
   document.body.append(dialog);
   petlab.openTrials = (cell) => {

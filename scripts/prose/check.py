@@ -24,7 +24,7 @@ LONGEST_SENTENCE = 30  # words
 LONGEST_PURPOSE = 65  # characters of a command's first line of help
 PASSIVE_CHAIN = 3  # passive verbs in one sentence
 
-# Of proselint's checks, those about words. Typography is left to Markdown, spelling to its authors.
+# proselint's checks of wording. Typography is left to Markdown, spelling to the authors.
 CHECKS = {
     name: True
     for name in (
@@ -56,7 +56,7 @@ PHRASES_FILE = pathlib.Path(__file__).with_name("phrases.tsv")
 class Block:
     """A paragraph, heading, list item, table cell or help text."""
 
-    place: str  # as a message begins: FILE:LINE, or a command
+    place: str  # start of a message: FILE:LINE, or a command
     text: str
 
 
@@ -81,7 +81,7 @@ def page_blocks(file: pathlib.Path) -> Iterator[Block]:
             if child.type == "text":
                 text += child.content
             elif child.type == "code_inline":
-                # One word, and a different one for each name, so that no two look doubled.
+                # A distinct word for each name, so that no two look like a doubled word.
                 text += "`" + re.sub(r"\W+", "_", child.content) + "`"
             elif child.type in ("softbreak", "hardbreak"):
                 text += " "
@@ -153,7 +153,7 @@ def faults(block: Block, phrases: list[tuple[re.Pattern[str], str]]) -> Iterator
             yield f"'{match[0]}'; write {advice}"
     if block.place.endswith("(purpose)") and len(block.text) > LONGEST_PURPOSE:
         yield f"{len(block.text)} characters, at most {LONGEST_PURPOSE}: {block.text}"
-    # proselint drops an empty file.
+    # proselint cannot check an empty text.
     if block.text.strip():
         for found in LintFile(block.place, block.text).lint({"checks": CHECKS, "max_errors": 1000}):
             yield found.check_result.message

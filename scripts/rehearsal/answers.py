@@ -1,7 +1,7 @@
-"""What each trial of sweeps/paper answers in the rehearsal, and which printed cells it belongs to.
+"""The answers of each trial of sweeps/paper in the rehearsal, and the printed cells it belongs to.
 
-Both are told from the trial's configuration alone, never from the definitions of the reports, which
-the rehearsal is to check.
+Both are derived only from the trial's configuration, never from the definitions of the reports,
+which the rehearsal checks.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ GLUE = {
     "rte": ("accuracy",),
 }
 GLUE_COLUMNS = tuple(f"{task}.{name}" for task, names in GLUE.items() for name in names)
-# The metric that the paper prints first.
+# The metric that the paper prints comes first.
 TEXTS = {
     "xsum": ("rouge2", "rouge1", "rougeL", "rougeLsum"),
     "wmt16-ro-en": ("bleu", "chrf", "ter"),
 }
-ROWS_OF_TABLE7 = {"wmt16-ro-en": "ro-en"}  # other tasks have their name there
-_IN_PERCENT = ("bleu", "chrf", "ter")  # as the tools print them; other metrics are fractions
+ROWS_OF_TABLE7 = {"wmt16-ro-en": "ro-en"}  # table 7 uses other names for some tasks
+_IN_PERCENT = ("bleu", "chrf", "ter")  # printed as percentages; other metrics are fractions
 
 
 @dataclass(frozen=True)
 class Place:
-    """A cell of a table; without a column all scores of a row."""
+    """A cell of a table; without a column, all scores of a row."""
 
     table: str
     row: str
@@ -49,14 +49,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a trial reports: `scores` by task and metric, as the trainer scales them."""
+    """The report of a trial: `scores` by task and metric, scaled as by the trainer."""
 
     scores: Mapping[tuple[str, str], float]
     train_seconds: float
 
 
 def number_of(text: str) -> int:
-    """What table 7 rounds: `8.6k`."""
+    """The number for a rounded text of table 7: `8.6k`."""
     return round(1000 * float(text.removesuffix("k")))
 
 
@@ -83,7 +83,7 @@ def _size(module: Mapping[str, Any]) -> tuple[str, int]:
 
 
 def _ablation(printed: Printed, data: str, module: Mapping[str, Any]) -> Iterator[Place]:
-    """The cells of tables 4, 5 and 13: by size and sparsity as table 12 has them."""
+    """The cells in tables 4, 5 and 13, by the sizes and sparsities of table 12."""
     row = f"{data} {module['kind']}"
     _, size = _size(module)
     if module["mask"] == "random":
@@ -150,7 +150,7 @@ def _t5_glue(backbone: str, tasks: int, module: Mapping[str, Any]) -> Iterator[P
 def _texts(printed: Printed, task: str, module: Mapping[str, Any]) -> Iterator[Place]:
     row = _row_of_t5(module)
     if task == "xsum":
-        # Its %BLS says what table 14 misprints.
+        # Table 14 misprints these bottlenecks; its %BLS shows the right ones.
         misprinted = {"adapter bn=768": "adapter bn=769"}
         misprinted["propetl_adapter bn=3072"] = "propetl_adapter bn=3042"
         yield Place("table14", misprinted.get(row, row), "score")
@@ -165,7 +165,7 @@ def _texts(printed: Printed, task: str, module: Mapping[str, Any]) -> Iterator[P
 
 
 def places(printed: Printed, config: Mapping[str, Any]) -> list[Place]:
-    """Where the paper prints scores of a trial's configuration; empty: nowhere."""
+    """The places where the paper prints scores of a trial's configuration; may be empty."""
     tasks, module = _tasks(config), config["module"]
     if config["backbone"] == "roberta-base":
         found = _roberta(printed, module)
@@ -181,32 +181,33 @@ def _tasks(config: Mapping[str, Any]) -> list[str]:
 
 
 def metrics_of(task: str) -> tuple[str, ...]:
-    """What petlab-trainer reports of a task."""
+    """The metrics that petlab-trainer reports for a task."""
     return GLUE[task] if task in GLUE else TEXTS[task]
 
 
 def scale_of(name: str) -> float:
-    """A printed score is the metric times this."""
+    """The factor from a metric to its printed score."""
     return 1.0 if name in _IN_PERCENT else 100.0
 
 
 def _printed_scores(printed: Printed, config: Mapping[str, Any]) -> dict[str, float]:
     """The printed scores of the trial's row by the columns of table 1, or by `score`."""
     there = places(printed, config)
-    for place in there:  # a row of each score says more than an average
+    for place in there:  # single scores are more specific than an average
         if place.column is None:
             return {c: printed.value(place.table, place.row, c) for c in GLUE_COLUMNS}
     text = _tasks(config)[0] in TEXTS
     for place in there:
         value = printed.value(place.table, place.row, place.column or "")
-        # Around an average the scores differ, so that one that is missing, or twice there, shows.
+        # Scores around an average differ, so that a missing or repeated one is noticed.
         middle = (len(GLUE_COLUMNS) - 1) / 2
         return (
             {"score": value}
             if text
             else {c: value + 0.37 * (i - middle) for i, c in enumerate(GLUE_COLUMNS)}
         )
-    # Nothing is printed: figure 4 but for k = 0.5, full fine-tuning in figures 3a and 3b.
+    # The paper prints no numbers here: figure 4 except k = 0.5, full fine-tuning in figures 3a and
+    # 3b.
     if text:
         return {"score": 20.0 if _tasks(config)[0] == "xsum" else 35.0}
     k = config["module"]["sparsity_ratio"]
@@ -215,7 +216,7 @@ def _printed_scores(printed: Printed, config: Mapping[str, Any]) -> dict[str, fl
 
 
 def _seconds(printed: Printed, config: Mapping[str, Any]) -> float:
-    """What tables 9 and 10 print of the time; another time for other trials."""
+    """The time printed in tables 9 and 10; a different time for other trials."""
     tasks, module = _tasks(config), config["module"]
     if config["backbone"] == "roberta-base":
         seconds = 60.0 * printed.value("table9", tasks[0], "minutes")
@@ -234,10 +235,10 @@ def _published(printed: Printed, config: Mapping[str, Any]) -> Answer:
     for task in tasks:
         for index, name in enumerate(metrics_of(task)):
             column = f"{task}.{name}"
-            # The metrics that the paper does not print lie beside the one that it prints.
+            # Metrics that the paper does not print get values near the printed one.
             value = scores["score"] + 7 * index if task in TEXTS else scores[column]
             if not _single_run(config):
-                # Over three seeds the mean alone is what is printed.
+                # The paper prints only the mean over three seeds.
                 spread = 0.1 + 0.05 * (GLUE_COLUMNS.index(column) if task in GLUE else 0)
                 value += spread * (config["seed"] - SEEDS[1])
             at[task, name] = value / scale_of(name)
@@ -254,13 +255,13 @@ def _draw(*words: object) -> random.Random:
 
 
 def _noise(printed: Printed, config: Mapping[str, Any]) -> Answer:
-    """Draws by what the trial is: an effect of the module, small noise of the seed and metric."""
+    """Draws derived from the trial: an effect of the module, small noise of seed and metric."""
     module = json.dumps(config["module"], sort_keys=True)
     effect = _draw("module", module).gauss(0, 2)
     at = {}
     for task in _tasks(config):
         level = 30.0 if task in TEXTS else 80.0
-        shared = _draw("seed", task, config["seed"]).gauss(0, 1)  # paired tests take it out
+        shared = _draw("seed", task, config["seed"]).gauss(0, 1)  # removed by paired tests
         for name in metrics_of(task):
             own = _draw(config["backbone"], _tasks(config), module, config["seed"], task, name)
             at[task, name] = (level + effect + shared + own.gauss(0, 0.5)) / scale_of(name)
@@ -269,7 +270,7 @@ def _noise(printed: Printed, config: Mapping[str, Any]) -> Answer:
 
 
 def examples(printed: Printed, config: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-    """How many examples a trial tells of each task and split: those of table 7."""
+    """The numbers of examples that a trial reports for each task and split: those of table 7."""
     columns = {"train": "train", "validation": "valid", "test": "test"}
     return {
         task: {
@@ -281,5 +282,5 @@ def examples(printed: Printed, config: Mapping[str, Any]) -> dict[str, dict[str,
 
 
 def answer(printed: Printed, feed: str, config: Mapping[str, Any]) -> Answer:
-    """What a trial reports when the rehearsal is fed with `feed`, one of FEEDS."""
+    """The report of a trial in a rehearsal with `feed`, one of FEEDS."""
     return {"published": _published, "noise": _noise}[feed](printed, config)

@@ -1,4 +1,4 @@
-"""Which trials each cell of the paper's reports is of, told from their configurations alone."""
+"""The trials of each cell of the paper's reports, derived only from their configurations."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import answers
 from answers import Place
 from reported import Cell, Trial
 
-# Columns that tell something else than a score.
+# Columns that contain no scores.
 _NO_SCORES = ("bls_percent", "ft_params_percent")
 _SCORES = ("table1", "table2", "table3", "table4", "table5", "table11", "table13")
 _CURVES = {"xsum": "table14", "ro-en": "table15", "glue": "table16"}
 _SETTINGS = {"xsum": "table14", "ro-en": "table15", "glue": "table16"}
-# Where the best of a row is marked, not that of a column.
+# Tables that mark the best value of each row instead of each column.
 BEST_OF_ROW = ("table4", "table5", "table8", "table13")
 
 
 def is_score(cell: Cell) -> bool:
-    """Whether a cell is a mean of scores over seeds; others show settings, sizes and times."""
+    """True for cells with a mean of scores over seeds; others show settings, sizes and times."""
     if cell.report in ("figure3", "figure4"):
         return True
     if cell.report == "table8":
@@ -25,7 +25,7 @@ def is_score(cell: Cell) -> bool:
 
 
 def metrics_of(cell: Cell, trial: Trial) -> list[tuple[str, str]]:
-    """The task and name of each metric of a trial that a cell of scores is the mean of."""
+    """The task and name of each metric whose mean a cell of scores shows."""
     tasks = trial.config.get("tasks") or [trial.config["task"]]
     if cell.column in answers.GLUE_COLUMNS:
         task, name = cell.column.split(".")
@@ -47,7 +47,7 @@ class Cells:
                 self.by_place.setdefault(place, set()).add(trial.id)
 
     def of(self, cell: Cell) -> set[str]:
-        """The trials whose values a cell shows; a text shows those of none."""
+        """The trials whose values a cell shows; none for texts."""
         if cell.kind == "text":
             return set()
         return getattr(self, f"_{cell.report}", self._of_place)(cell)
@@ -80,7 +80,7 @@ class Cells:
         return self._where(sweep, kind="adapter", share=True, mask="learned", bottleneck=64)
 
     def _table7(self, cell: Cell) -> set[str]:
-        """Of all trials of the task in the sweeps that the report is about."""
+        """All trials of the task in the sweeps of the report."""
         task = {row: task for task, row in answers.ROWS_OF_TABLE7.items()}.get(cell.row, cell.row)
         return {
             trial.id
@@ -106,7 +106,7 @@ class Cells:
         if cell.row == "training_time_a100":
             return self._where(sweep, kind="adapter")
         if cell.row == "sampling_temperature" and cell.column != "glue":
-            return set()  # of a single task nothing is drawn
+            return set()  # there is no figure of a single task
         return self._where(sweep)
 
     def _table12(self, cell: Cell) -> set[str]:
@@ -117,7 +117,7 @@ class Cells:
         table = _CURVES[cell.section]
         if cell.row == "full_finetuning":
             return self._where(table, kind="full_finetuning")
-        # Its x is the storage, of which no two modules of a curve have the same.
+        # Its x is the storage, which is different for all modules of a curve.
         series, x = cell.row.split(" ")
         rows = [row for row in self.printed.tables[table]["rows"] if row.startswith(f"{series} bn")]
         storage = [self.printed.value(table, row, "bls_percent") for row in rows]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Fed with the published numbers, the reports must show what the paper prints.
+"""Checks that a rehearsal with the published numbers reports what the paper prints.
 
 usage: check_printed.py PETLAB DATABASE
 
-Of every printed cell of tables 1 to 16 and every printed point of figure 3, what petlab
-shows as measured must be the printed number, or what the listed erratum says in its place.
+For every printed cell of tables 1 to 16 and every printed point of figure 3, petlab must show
+the printed number as measured, or the value of the listed erratum.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import answers
 import reported
 from reported import Cell, Petlab, Section
 
-# What the reports show where the paper prints what does not follow from its own formulas.
+# Values in the reports where the paper's numbers contradict its formulas.
 ERRATA = {
     ("table1", "propetl_adapter bn=64", "ft_params_percent"): "1.03",
     ("table1", "propetl_lora bn=32", "ft_params_percent"): "1.03",
@@ -31,10 +31,10 @@ ERRATA = {
     ("table3", "full_finetuning", "bls_percent"): "12.5000",
     ("table3", "propetl_adapter bn=64", "ft_params_percent"): "0.0328",
     ("table12", "Ro-En bls_percent", "only_mask same bn"): "0.52",
-    # The trials of table 2's row, whose average is misprinted there too.
+    # The trials of the row in table 2, whose average is misprinted there too.
     ("table16", "propetl_adapter bn=6", "score"): "85.33",
 }
-# Printed with fewer decimals than the rest of its row.
+# Printed with fewer decimals than the other values of the row.
 DECIMALS = {("table12", "Ro-En bls_percent", "only_mask same k and bn"): 1}
 
 
@@ -97,7 +97,7 @@ class Check:
         self._expect(shown == value, f"{where}, printed is {value}")
 
     def _figure(self, section: Section) -> None:
-        """Each printed point has a measured one, whose x rounds to its own, and conversely."""
+        """Each printed point has a measured one whose x rounds to the printed x, and vice versa."""
         table = {"xsum": "table14", "ro-en": "table15", "glue": "table16"}[section.key]
         rows = self.printed.tables[table]["rows"]
         for series in ("adapter", "propetl_adapter"):
@@ -121,7 +121,7 @@ class Check:
             self.points += 1
 
     def _figure4(self, section: Section) -> None:
-        """The paper prints none of its points, but those of k = 0.5 are table 1's."""
+        """The paper prints no points of figure 4, but those of k = 0.5 are in table 1."""
         for series, row in (
             ("adapter", "propetl_adapter bn=64"),
             ("lora", "propetl_lora bn=32"),

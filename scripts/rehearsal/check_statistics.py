@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Means, deviations, intervals, tests and marks of petlab's reports against numpy and scipy.
+"""Compares means, deviations, intervals, tests and marks of petlab's reports with numpy and scipy.
 
 usage: check_statistics.py PETLAB DATABASE FEED
 
-Every score of the paper's reports is computed anew from what the worker answered, and tables are
-reported with tests against one of their rows or columns (Holm's correction over the table).
+Every score in the paper's reports is recomputed from the worker's answers. Tables are reported
+with tests against one of their rows or columns (Holm's correction over the table).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cells import BEST_OF_ROW, Cells, is_score, metrics_of
 from reported import Cell, Petlab, Section, Trial
 from scipy import stats
 
-# The row, or with BEST_OF_ROW the column, that the others of a table are tested against.
+# The row (with BEST_OF_ROW the column) that the others of a table are tested against.
 AGAINST = {
     "table1": "adapter bn=64",
     "table2": "multi-task adapter bn=64",
@@ -68,7 +68,7 @@ class Check:
             self.problems.append(f"{cell}: {what} is {found}, expected {wanted}")
 
     def _values(self, cell: Cell) -> dict[int, float]:
-        """The score of each seed, as it is printed, from what the worker answered."""
+        """The printed score of each seed, computed from the worker's answers."""
         by_seed: dict[int, list[float]] = {}
         for one in self.of_cells.of(cell):
             trial: Trial = self.trials[one]
@@ -146,7 +146,7 @@ class Check:
     def _p_values(
         self, base: tuple[str, str], scores: dict[tuple[str, str], dict[int, float]]
     ) -> dict[tuple[str, str], float]:
-        """Two-sided paired t tests over the seeds; nothing is claimed from fewer than three."""
+        """Two-sided paired t tests over the seeds; none with fewer than three seeds."""
         if base not in scores or len(scores[base]) < 3:
             return {}
         against = list(scores[base].values())

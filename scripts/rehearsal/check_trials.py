@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""No cell without its trials, and no trial without its cell.
+"""Checks that every cell has its trials, and that every trial has a cell.
 
 usage: check_trials.py PETLAB DATABASE
 
-Of all reports of the paper each cell must be of the trials that belong to it, all of them and no
-others, finished and under one numerics; and each trial of each sweep must stand in a score of a
-report about that sweep.
+In all reports of the paper, each cell must consist of exactly the trials that belong to it,
+finished and with the same numerics. Each trial of each sweep must be part of a score in a report
+about that sweep.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reported import Cell, Petlab, Trial
 
 
 def faults_of(cell: Cell, wanted: set[str], trials: dict[str, Trial]) -> list[str]:
-    """What is wrong with a cell that is to be of the trials `wanted`."""
+    """The faults of a cell that must consist of the trials `wanted`."""
     if cell.kind == "missing":
         if not wanted and cell.json.get("reason") == "the sweep has no such trial":
             return []

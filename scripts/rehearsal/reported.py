@@ -1,4 +1,4 @@
-"""What petlab reports of a rehearsal's database: the cells with their values, trials and texts."""
+"""petlab's reports on a rehearsal's database: the cells with their values, trials and texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-# Reports of the paper; the others are of other sweeps.
+# Reports of the paper; all others are of other sweeps.
 TABLES = tuple(f"table{n}" for n in range(1, 17))
 FIGURES = ("figure3", "figure4")
 _FEWER_SEEDS = re.compile(r" \(\d+/\d+\)$")
@@ -19,7 +19,7 @@ _FEWER_SEEDS = re.compile(r" \(\d+/\d+\)$")
 
 @dataclass(frozen=True)
 class Shown:
-    """A cell as a reader of the Markdown sees it."""
+    """A cell as shown in the Markdown."""
 
     text: str  # without marks
     best: bool
@@ -28,7 +28,7 @@ class Shown:
 
     @property
     def number(self) -> float | None:
-        """The mean that is shown, None where it is no number."""
+        """The shown mean; None if it is not a number."""
         plain = self.text.partition(" ")[0].replace(",", "").replace("−", "-")
         try:
             return float(plain)
@@ -39,7 +39,7 @@ class Shown:
 @dataclass(frozen=True)
 class Cell:
     report: str
-    section: str  # key; empty where it is the only table
+    section: str  # key; empty for the only table
     row: str
     column: str
     json: Mapping[str, Any]
@@ -93,7 +93,7 @@ class Petlab:
         return done.stdout
 
     def trials(self) -> list[Trial]:
-        """All trials of all sweeps, each once."""
+        """All trials of all sweeps, without repeats."""
         rows = json.loads(
             self._say(
                 "query",
@@ -122,7 +122,7 @@ class Petlab:
         made = []
         for section, lines in zip(sections, texts, strict=True):
             columns = [column["key"] for column in section["columns"]]
-            if section["kind"] == "figure":  # of which only measured points are shown
+            if section["kind"] == "figure":  # reports list only its measured points
                 rows = [row for row in section["rows"] if _measured(row)]
                 columns = columns[:1]
             else:
@@ -156,7 +156,7 @@ def _shown(text: str) -> Shown:
 
 
 def _markdown_tables(text: str) -> Iterator[list[list[str]]]:
-    """The rows of each table: the texts after the row's name; headings of groups left out."""
+    """The rows of each table: the texts after the row's name, without group headings."""
     table: list[list[str]] | None = None
     for line in [*text.splitlines(), ""]:
         if not line.startswith("| "):

@@ -3,8 +3,8 @@
 
 usage: worker.py published|noise DIR... | - | --describe
 
-On validation data, and on test data at an earlier step, it tells other numbers, which no report is
-to show.
+On validation data, and on test data at an earlier step, it reports other numbers, which must not
+appear in any report.
 """
 
 import sys

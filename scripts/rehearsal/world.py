@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes stand-ins for the backbones and data sets of sweeps/paper, in a folder for PETLAB_HOME.
+"""Creates stand-ins for the backbones and data sets of sweeps/paper, in a folder for PETLAB_HOME.
 
 usage: world.py FOLDER
 
-A plan reads the shapes of the backbones (config.json), which storage depends on, and takes the
-digests of weights and data. So the shapes are the real ones; weights and data are of a few bytes,
-which no worker reads.
+A plan reads the shapes of the backbones (config.json), on which storage depends, and the digests of
+weights and data. The shapes are therefore real; weights and data have a few bytes and are never
+read by a worker.
 """
 
 import json

@@ -119,7 +119,7 @@ def python_page(page: pathlib.Path) -> None:
 def describe(name: str, thing: object, level: int) -> list[str]:
     signature = ""
     if callable(thing) and not (inspect.isclass(thing) and issubclass(thing, BaseException)):
-        # Annotations are texts there; a reader needs no quotes around them.
+        # Annotations are strings in this package; remove their quotes for readers.
         signature = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(thing)))
     heading = [f"{'#' * level} {name}", "", "```python", f"{name}{signature}", "```", ""]
     return [*heading, inspect.getdoc(thing) or "", ""]
