@@ -105,7 +105,7 @@ TEST_CASE("A discarded result no longer counts, and only a new one replaces it",
   CHECK(f.counted() == Lines{"3|301.0"});
   CHECK(f.state() == TrialState::done);
   CHECK(rows(f.file, "SELECT count(DISTINCT attempt) FROM metrics") == Lines{"3"});
-  // Of two discards the later one decides.
+  // The later of two discards decides.
   f.write([](Batch& b) { renew(b, "t1", {3, true, "wrong data again", 11}); });
   CHECK(f.counted().empty());
   CHECK(f.state() == TrialState::interrupted);
