@@ -36,7 +36,8 @@ ChildCommand shell(const std::string& script) {
   return command;
 }
 
-// Whether it ends within some seconds; whoever takes orphans in may be slow to reap them.
+// Returns true if the process ends within 5 s. The process that adopts orphans may reap them
+// slowly.
 bool ends(pid_t pid) {
   for (int tries = 0; tries < 500; ++tries) {
     std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
@@ -58,7 +59,7 @@ std::size_t open_files() {
 
 }  // namespace
 
-TEST_CASE("A child's outputs and exit code are told apart", "[base]") {
+TEST_CASE("A child's outputs and exit code are reported separately", "[base]") {
   const ChildAnswer fine = run_child(shell("echo out; echo err >&2"));
   CHECK(fine.ending == Ending::exited);
   CHECK(fine.exit_code == 0);
@@ -75,18 +76,18 @@ TEST_CASE("A child's outputs and exit code are told apart", "[base]") {
   CHECK(killed.problem == "was killed by signal 11 (Segmentation fault)");
 }
 
-TEST_CASE("A child's standard input is what it is given, and ends", "[base]") {
+TEST_CASE("A child reads the given standard input to its end", "[base]") {
   CHECK(run_child(shell("cat")).output.empty());
   ChildCommand command = shell("cat");
   command.input.assign(3'000'000, 'x');
   command.output_limit = 4'000'000;
   CHECK(run_child(command).output == command.input);
-  // One that reads none of it costs nobody a signal.
+  // A child that reads none of its input causes no SIGPIPE.
   command.arguments = {"-c", "exit 0"};
   CHECK(run_child(command).problem.empty());
 }
 
-TEST_CASE("A child that takes too long is killed with all that it started", "[base]") {
+TEST_CASE("A child over its time limit is killed with its descendants", "[base]") {
   ChildCommand command = shell("sleep 60 & echo $!; trap '' TERM; wait; sleep 60");
   command.time_limit = 300ms;
   const auto began = std::chrono::steady_clock::now();
@@ -113,13 +114,13 @@ TEST_CASE("A child that prints too much is killed, on either output", "[base]") 
   CHECK(run_child(command).problem.empty());
 }
 
-TEST_CASE("What a child leaves behind is killed, and not waited for", "[base]") {
+TEST_CASE("Processes that a child leaves behind are killed, and not waited for", "[base]") {
   auto began = std::chrono::steady_clock::now();
   const ChildAnswer answer = run_child(shell("sleep 60 & echo $!"));
   CHECK(since(began) < 20s);
   CHECK(answer.problem.empty());
   CHECK(ends(std::stoi(answer.output)));
-  // What has left the group keeps the outputs open and is nobody's business.
+  // A process that left the group keeps the outputs open, but is neither killed nor waited for.
   began = std::chrono::steady_clock::now();
   const ChildAnswer left = run_child(shell("setsid sh -c 'echo $$; sleep 60' & sleep 0.3"));
   CHECK(since(began) < 20s);
@@ -128,7 +129,7 @@ TEST_CASE("What a child leaves behind is killed, and not waited for", "[base]") 
   CHECK(::kill(-sleeping, SIGKILL) == 0);
 }
 
-TEST_CASE("What cannot be started says why", "[base]") {
+TEST_CASE("A failed start reports why", "[base]") {
   ChildCommand command;
   command.program = "/nowhere/program";
   ChildAnswer answer = run_child(command);
@@ -139,26 +140,26 @@ TEST_CASE("What cannot be started says why", "[base]") {
   CHECK(run_child(command).problem == "cannot be started: Permission denied");
   std::filesystem::permissions(command.program, std::filesystem::perms::owner_all);
   CHECK(run_child(command).problem == "cannot be started: Exec format error");
-  // Each was forked, and is not left dead and unburied.
+  // Each forked child was reaped.
   CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);
   CHECK(errno == ECHILD);
 }
 
-TEST_CASE("A child that ended in time is not too late because nobody looked", "[base]") {
+TEST_CASE("A child that ends in time does not time out because of a suspended caller", "[base]") {
   boost::asio::io_context loop;
   Children children(loop);
   ChildCommand command = shell("echo said");
   command.time_limit = 100ms;
   ChildAnswer answer;
-  children.run(command, [&](ChildAnswer its) { answer = std::move(its); });
-  std::this_thread::sleep_for(500ms);  // as where the process was stopped by Ctrl-Z
+  children.run(command, [&](ChildAnswer result) { answer = std::move(result); });
+  std::this_thread::sleep_for(500ms);  // as if this process was suspended by Ctrl-Z
   loop.run();
   CHECK(answer.problem.empty());
   CHECK(answer.ending == Ending::exited);
   CHECK(answer.output == "said\n");
 }
 
-TEST_CASE("A child inherits no signals, files or environment that it is not given", "[base]") {
+TEST_CASE("A child inherits no signals, files or environment that were not passed on", "[base]") {
   struct sigaction before {};
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
@@ -186,7 +187,7 @@ TEST_CASE("A child inherits no signals, files or environment that it is not give
   CHECK(answer.output.find("HOME=") == std::string::npos);
 }
 
-TEST_CASE("A child has a group of its own and dies with whoever started it", "[base]") {
+TEST_CASE("A child has its own process group and dies with its parent", "[base]") {
   const TempDir folder;
   const std::string file = (folder.path() / "pid").string();
   const pid_t starter = ::fork();
@@ -208,29 +209,30 @@ TEST_CASE("A child has a group of its own and dies with whoever started it", "[b
   CHECK(ends(pid));
 }
 
-TEST_CASE("Several children run at once, and end with what owns them", "[base]") {
+TEST_CASE("Several children run in parallel, and end with their owner", "[base]") {
   boost::asio::io_context loop;
-  std::vector<std::string> said;
+  std::vector<std::string> reported;
   std::vector<pid_t> pids;
   {
     Children children(loop);
-    const auto tell = [&](const ChildAnswer& answer) { said.push_back(answer.output); };
-    children.run(shell("sleep 0.5; echo late"), tell);
+    const auto report = [&](const ChildAnswer& answer) { reported.push_back(answer.output); };
+    children.run(shell("sleep 0.5; echo late"), report);
     children.run(shell("echo early"), [&](const ChildAnswer& answer) {
-      tell(answer);
-      children.run(shell("echo next"), tell);
+      report(answer);
+      children.run(shell("echo next"), report);
     });
     ChildCommand nowhere;
     nowhere.program = "/nowhere/program";
-    children.run(nowhere,
-                 [&](const ChildAnswer& answer) { said.push_back(answer.problem.substr(0, 17)); });
-    CHECK(said.empty());
+    children.run(nowhere, [&](const ChildAnswer& answer) {
+      reported.push_back(answer.problem.substr(0, 17));
+    });
+    CHECK(reported.empty());
     loop.run();
-    CHECK(said == std::vector<std::string>{"cannot be started", "early\n", "next\n", "late\n"});
+    CHECK(reported == std::vector<std::string>{"cannot be started", "early\n", "next\n", "late\n"});
     const TempDir folder;
     const std::string file = (folder.path() / "pid").string();
     children.run(shell("sleep 60 & echo $$ $! > " + file + "; wait"),
-                 [&](const ChildAnswer&) { said.push_back("of one that was given up"); });
+                 [&](const ChildAnswer&) { reported.push_back("of one that was given up"); });
     for (int tries = 0; tries < 1000 && pids.size() < 2; ++tries) {
       pids.clear();
       std::ifstream in(file);
@@ -243,5 +245,5 @@ TEST_CASE("Several children run at once, and end with what owns them", "[base]")
   CHECK(ends(pids[1]));
   loop.restart();
   loop.run();
-  CHECK(said.size() == 4);
+  CHECK(reported.size() == 4);
 }

@@ -10,7 +10,7 @@ using base::group_limits;
 
 namespace {
 
-// Mounts as systemd makes them, and the process's groups.
+// A machine's control groups: mounts as systemd creates them, and the groups of the process.
 class Machine {
  public:
   Machine& mount(const std::string& type, const std::string& root, const std::string& point,
@@ -48,7 +48,7 @@ TEST_CASE("Without control groups nothing is limited", "[base]") {
   CHECK_FALSE(machine.limits().memory_bytes);
 }
 
-TEST_CASE("Of a group of version 2 and those above it the least counts", "[base]") {
+TEST_CASE("The lowest limit of a version 2 group and its parents counts", "[base]") {
   Machine machine;
   machine.mount("cgroup2", "/", "/sys/fs/cgroup", ",nsdelegate").in_groups("0::/a/b/c\n");
   machine.file("a/b/c/cpu.max", "400000 100000").file("a/b/c/memory.max", "9000000");
@@ -69,7 +69,7 @@ TEST_CASE("A container sees its own group of version 2 as the root", "[base]") {
   machine.file("cpu.max", "50000 100000").file("memory.max", "838860800");
   CHECK(machine.limits().processors == 0.5);
   CHECK(machine.limits().memory_bytes == 838'860'800u);
-  // A group outside of what the namespace shows.
+  // A group outside of the namespace.
   machine.in_groups("0::/../../job\n");
   CHECK(machine.limits().processors == 0.5);
 }
@@ -96,7 +96,7 @@ TEST_CASE("Groups of version 1 limit processor time and memory", "[base]") {
   CHECK(machine.limits().processors == 0.25);
 }
 
-TEST_CASE("A container's mount of version 1 shows the container's group", "[base]") {
+TEST_CASE("A container's version 1 mount shows the group of the container", "[base]") {
   Machine machine;
   machine.mount("cgroup", "/docker/ab", "/sys/fs/cgroup/cpu", ",cpu")
       .in_groups("1:cpu:/docker/ab\n");
@@ -106,12 +106,12 @@ TEST_CASE("A container's mount of version 1 shows the container's group", "[base
   machine.file("cpu/inner/cpu.cfs_quota_us", "100000")
       .file("cpu/inner/cpu.cfs_period_us", "100000");
   CHECK(machine.limits().processors == 1.0);
-  // The host's path, in a mount that shows something else.
+  // The group has a path of the host that is not in the mount.
   machine.in_groups("1:cpu:/elsewhere\n");
   CHECK(machine.limits().processors == 2.0);
 }
 
-TEST_CASE("Both versions side by side count, each for its controllers", "[base]") {
+TEST_CASE("If both versions are mounted, each counts for its controllers", "[base]") {
   Machine machine;
   machine.mount("cgroup", "/", "/sys/fs/cgroup/cpu", ",cpu")
       .mount("cgroup2", "/", "/sys/fs/cgroup/unified", "")

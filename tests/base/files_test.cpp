@@ -23,7 +23,7 @@ using petlab::testing::TempDir;
 
 namespace {
 
-/// Runs the hidden case of this tag in a program of its own, under faults.
+/// Runs the hidden test case with this tag in a separate process with injected faults.
 void run_under(const std::string& faults, const std::string& tag, const std::string& place) {
   const auto shim = petlab::testing::program("petlab-faults.so");
   const auto program = std::filesystem::read_symlink("/proc/self/exe");
@@ -38,9 +38,8 @@ void run_under(const std::string& faults, const std::string& tag, const std::str
 
 }  // namespace
 
-TEST_CASE(
-    "A file that is missing, or below a file, is read as none; one that cannot be read is not",
-    "[base]") {
+TEST_CASE("A file that is missing, or below a file, reads as none; an unreadable one is an error",
+          "[base]") {
   const TempDir folder;
   const auto file = folder.write("file", "text");
   CHECK(base::read_file_if_any(file, 10) == "text");
@@ -52,19 +51,19 @@ TEST_CASE(
                     link.string() + ": cannot be read: Too many levels of symbolic links");
 }
 
-// A program of its own, in which every sync fails: run by the case below.
-TEST_CASE("with a disk that syncs nothing", "[.][unsynced]") {
+// The test below runs this case in a separate process, in which every sync fails.
+TEST_CASE("on a disk where every sync fails", "[.][unsynced]") {
   const char* file = std::getenv("PETLAB_TEST_FILE");
   REQUIRE(file != nullptr);
   CHECK_THROWS_AS(base::write_file_atomically(file, "new"), base::Error);
   CHECK(petlab::testing::read_file(file) == "old");
 }
 
-TEST_CASE("A file gets its name only when it is on the disk", "[sweeps]") {
+TEST_CASE("A file gets its name only after it is synced to disk", "[sweeps]") {
   const TempDir folder;
   const auto file = folder.write("file", "old");
   run_under("calls=fsync,fdatasync error=EIO", "[unsynced]", file.string());
-  // Nothing of the new one is left.
+  // No part of the new file is left.
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
   base::write_file_atomically(file, "new");
   CHECK(petlab::testing::read_file(file) == "new");
@@ -91,9 +90,9 @@ void give_new_names(const std::filesystem::path& folder) {
   CHECK(petlab::testing::read_file(folder / "named/one") == "1");
   CHECK_FALSE(std::filesystem::exists(folder / "many"));
   std::filesystem::create_directory(folder / "many");
-  for (const char* taken : {"named", "file", "empty"}) {
-    if (taken == std::string("empty")) std::filesystem::create_directory(folder / taken);
-    CHECK(base::give_new_name(folder / "many", folder / taken) == EEXIST);
+  for (const char* existing : {"named", "file", "empty"}) {
+    if (existing == std::string("empty")) std::filesystem::create_directory(folder / existing);
+    CHECK(base::give_new_name(folder / "many", folder / existing) == EEXIST);
   }
   CHECK(petlab::testing::read_file(folder / "named/one") == "1");
   CHECK(std::filesystem::is_directory(folder / "many"));
@@ -101,32 +100,32 @@ void give_new_names(const std::filesystem::path& folder) {
 
 }  // namespace
 
-TEST_CASE("with names as NFS gives them", "[.][nfs-names]") {
+TEST_CASE("without renameat2 as on NFS", "[.][nfs-names]") {
   const char* folder = std::getenv("PETLAB_TEST_FILE");
   REQUIRE(folder != nullptr);
   give_new_names(folder);
 }
 
-TEST_CASE("A new name replaces nothing, on NFS neither", "[base]") {
+TEST_CASE("A new name never replaces a file, not even on NFS", "[base]") {
   const TempDir here;
   give_new_names(here.path());
   const TempDir there;
   run_under("calls=renameat2 error=EINVAL", "[nfs-names]", there.path().string());
 }
 
-TEST_CASE("A file takes the place of no device, pipe, folder or link", "[sweeps]") {
+TEST_CASE("Writing a file never replaces a device, pipe, folder or link", "[sweeps]") {
   const TempDir folder;
   const auto pipe = folder.path() / "pipe";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
   const auto inner = folder.path() / "inner";
   std::filesystem::create_directory(inner);
-  // A terminal's, in whose folder nothing can be replaced: a mistake that is run by root must not
-  // take the machine's /dev/null.
+  // The device is a terminal, in whose folder no file can be replaced. If this test fails as root,
+  // it must not replace the machine's /dev/null.
   const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
   REQUIRE(terminal >= 0);
   REQUIRE(::grantpt(terminal) == 0);
   REQUIRE(::unlockpt(terminal) == 0);
-  const auto device = folder.path() / "device";  // as /dev/stdout is one
+  const auto device = folder.path() / "device";  // a link like /dev/stdout
   std::filesystem::create_symlink(::ptsname(terminal), device);
   for (const auto& place : {pipe, inner, device}) {
     std::string message;
@@ -150,7 +149,7 @@ TEST_CASE("A file takes the place of no device, pipe, folder or link", "[sweeps]
   CHECK(petlab::testing::read_file(file) == "new");
 }
 
-TEST_CASE("The end of a file begins with a whole line", "[base]") {
+TEST_CASE("The end of a file starts with a whole line", "[base]") {
   const TempDir folder;
   CHECK(base::end_of_file(folder.path() / "none", 100).empty());
   CHECK(base::end_of_file(folder.path(), 100).empty());
@@ -158,14 +157,14 @@ TEST_CASE("The end of a file begins with a whole line", "[base]") {
   CHECK(base::end_of_file(file, 100) == "one\ntwo\nthree\n");
   CHECK(base::end_of_file(file, 14) == "one\ntwo\nthree\n");
   CHECK(base::end_of_file(file, 10) == "three\n");
-  // A line that is longer than all that is read is cut.
+  // A line longer than the limit is cut.
   CHECK(base::end_of_file(file, 3) == "ee\n");
   const auto pipe = folder.path() / "pipe";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
   CHECK(base::end_of_file(pipe, 100).empty());
 }
 
-TEST_CASE("A script's digest is what a page's policy calls it", "[base]") {
+TEST_CASE("A script's digest has the form of a content security policy", "[base]") {
   // openssl dgst -sha256 -binary | base64
   CHECK(base::script_digest("") == "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=");
   CHECK(base::script_digest("alert(1)") == "sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI=");

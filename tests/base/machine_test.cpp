@@ -6,7 +6,7 @@
 
 namespace petlab::base {
 
-TEST_CASE("a machine is what its kernel says", "[base]") {
+TEST_CASE("A machine is described by the files of its kernel", "[base]") {
   const testing::TempDir proc;
   proc.write("cpuinfo", "processor\t: 0\nmodel name\t: AMD EPYC: 9V74\nmodel name\t: other\n");
   std::filesystem::create_directories(proc.path() / "driver/nvidia/gpus/0000:01:00.0");
@@ -26,7 +26,7 @@ TEST_CASE("a machine is what its kernel says", "[base]") {
   CHECK(gpu_model("GPU-3", proc.path()).empty());
 }
 
-TEST_CASE("a machine whose kernel says little has its architecture", "[base]") {
+TEST_CASE("Without kernel files a machine is described by its architecture", "[base]") {
   const testing::TempDir proc;
   const Machine machine = this_machine(proc.path());
   CHECK_FALSE(machine.processor.empty());
@@ -34,7 +34,7 @@ TEST_CASE("a machine whose kernel says little has its architecture", "[base]") {
   CHECK(gpu_model("GPU-1", proc.path()).empty());
 }
 
-TEST_CASE("a build tells its commit, and whether it was that", "[base]") {
+TEST_CASE("A build reports its commit, and whether there were changes", "[base]") {
   CHECK(commit_text({"2d8f6bf", true, "", ""}) == "2d8f6bf");
   CHECK(commit_text({"2d8f6bf", false, "", ""}) == "2d8f6bf+changes");
   CHECK(commit_text({"unknown", std::nullopt, "", ""}) == "unknown");

@@ -19,7 +19,7 @@ namespace {
 bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
 bool closes_on_exec(int fd) { return ::fcntl(fd, F_GETFD) == FD_CLOEXEC; }
 
-// What a forked child answers, as its exit code.
+// Runs `child` in a forked process and returns its result, the exit code.
 template <typename Child>
 int in_child(const Child& child) {
   const pid_t pid = ::fork();
@@ -31,7 +31,7 @@ int in_child(const Child& child) {
 
 }  // namespace
 
-TEST_CASE("Descriptors of a range are closed or marked, and no others", "[base][kernel]") {
+TEST_CASE("Only descriptors in the range are closed or marked", "[base][kernel]") {
   std::vector<base::FileDescriptor> files;
   for (int file = 0; file < 300; ++file) files.emplace_back(::open("/dev/null", O_RDONLY));
   const int first = files[10].get();

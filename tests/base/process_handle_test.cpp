@@ -29,14 +29,14 @@ pid_t waiting_child() {
 
 }  // namespace
 
-TEST_CASE("An event of an earlier descriptor is not taken for the end of a child",
+TEST_CASE("An event of a closed descriptor is not mistaken for the end of a child",
           "[base][kernel]") {
   boost::asio::io_context loop;
   base::ProcessEnd end(loop);
   bool ended = false;
   const pid_t pid = waiting_child();
-  // Both pipes are ready, so both events are in the loop's queue when the first is handled. The
-  // second pipe goes then, and the loop uses what it knew of it for the next descriptor.
+  // Both pipes are ready, so both events are in the loop's queue when the first is handled. Then
+  // the second pipe is closed, and the loop reuses its record for the next descriptor.
   boost::asio::readable_pipe pipes[] = {boost::asio::readable_pipe(loop),
                                         boost::asio::readable_pipe(loop)};
   base::FileDescriptor writing[2];
@@ -67,7 +67,7 @@ TEST_CASE("An event of an earlier descriptor is not taken for the end of a child
   ::waitpid(pid, nullptr, 0);
 }
 
-TEST_CASE("A handle means its process, also after that is reaped", "[base][kernel]") {
+TEST_CASE("A handle refers to its process even after the process is reaped", "[base][kernel]") {
   const pid_t pid = waiting_child();
   const ProcessHandle handle(pid);
   REQUIRE(handle);
@@ -81,28 +81,28 @@ TEST_CASE("A handle means its process, also after that is reaped", "[base][kerne
   CHECK_FALSE(ProcessHandle(pid));
 }
 
-TEST_CASE("The end of a child is told once, and the child is left to be reaped", "[base][kernel]") {
+TEST_CASE("The end of a child is reported once, and the child is not reaped", "[base][kernel]") {
   boost::asio::io_context loop;
   base::ProcessEnd end(loop);
   const pid_t pid = waiting_child();
-  int told = 0;
-  end.watch(pid, [&] { ++told; });
+  int reports = 0;
+  end.watch(pid, [&] { ++reports; });
   loop.poll();
-  CHECK(told == 0);
+  CHECK(reports == 0);
   ::kill(pid, SIGKILL);
   loop.restart();
   loop.run();
-  CHECK(told == 1);
+  CHECK(reports == 1);
   CHECK(::waitpid(pid, nullptr, WNOHANG) == pid);
-  // Nothing is told of one that is not watched any more.
+  // The end of a child that is no longer watched is not reported.
   const pid_t other = waiting_child();
   {
     base::ProcessEnd unwatched(loop);
-    unwatched.watch(other, [&] { ++told; });
+    unwatched.watch(other, [&] { ++reports; });
   }
   ::kill(other, SIGKILL);
   ::waitpid(other, nullptr, 0);
   loop.restart();
   loop.run();
-  CHECK(told == 1);
+  CHECK(reports == 1);
 }

@@ -16,18 +16,18 @@ std::string nested(std::size_t levels) {
   return std::string(levels, '[') + std::string(levels, ']');
 }
 
-// Far more than a stack holds of anything that calls itself at each level.
+// Far more levels than the stack could hold in a recursive parser.
 constexpr std::size_t kDeep = 200'000;
 
 }  // namespace
 
-TEST_CASE("JSON of up to 64 levels is read, deeper one refused by name", "[base]") {
+TEST_CASE("JSON of up to 64 levels is read, and deeper JSON is refused by name", "[base]") {
   const std::string most = nested(kMaxJsonDepth);
   CHECK(parse_shallow_json(most, "f.json").dump() == most);
   CHECK(parse_shallow_ordered_json(R"({"b":1,"a":[]})", "f.json").dump() == R"({"b":1,"a":[]})");
   CHECK(shallow_json_or_none(most).dump() == most);
   CHECK(shallow_ordered_json_or_none(most).dump() == most);
-  // Many that stand beside each other are not deep; nor are brackets in text.
+  // Neither many siblings nor brackets in strings count as nesting.
   CHECK(parse_shallow_json("[" + std::string(kDeep / 3, ' ') + "[],[]]", "f.json").size() == 2);
   std::string flat = "[[]";
   for (int count = 0; count < 1000; ++count) flat += ",{}";

@@ -39,14 +39,14 @@ TEST_CASE("A quoted text is one short line of UTF-8 without control characters",
   CHECK(in_quotes("\u2026\uFEFE\u20AC") == "'\u2026\uFEFE\u20AC'");
   CHECK(in_quotes(std::string(60, 'x')) == "'" + std::string(60, 'x') + "'");
   CHECK(in_quotes(std::string(61, 'x')) == "'" + std::string(57, 'x') + "…'");
-  // Cut before the character of two bytes that would not fit whole.
+  // The cut is before a character of two bytes that does not fit completely.
   CHECK(in_quotes(std::string(56, 'x') + "\u00e9 and more") == "'" + std::string(56, 'x') + "…'");
   CHECK(shown(std::string(2 << 20, 'x')).size() < 70);
   CHECK(list_in_quotes(std::vector<std::string>{"a", "b"}) == "'a', 'b'");
   CHECK(list_in_quotes(std::vector<std::string>{"a", "b", "c"}, 1) == "'a' and 2 more");
 }
 
-TEST_CASE("A message keeps its lines, and its end where a line is cut", "[base]") {
+TEST_CASE("A message keeps its lines, and the end of a line that is cut", "[base]") {
   CHECK(printable_message("a\nb\x1b[31m") == "a\nb\uFFFD[31m");
   CHECK(printable_message("") == "");
   const std::string cut = printable_message(std::string(1 << 20, 'x') + "; use --tabs");
@@ -57,7 +57,7 @@ TEST_CASE("A message keeps its lines, and its end where a line is cut", "[base]"
   CHECK(printable_message(lines).ends_with("l\n… and 880 more lines"));
 }
 
-TEST_CASE("What is wrong with JSON has one place and a short token", "[base]") {
+TEST_CASE("An error in JSON is shown with one position and a short token", "[base]") {
   CHECK(
       json_refusal("{\"a\"").starts_with("column 5: syntax error while parsing object separator"));
   CHECK(json_refusal("{\n\"a\" 1}").starts_with("line 2, column 5: "));
@@ -65,7 +65,7 @@ TEST_CASE("What is wrong with JSON has one place and a short token", "[base]") {
   CHECK(json_refusal("{\"" + std::string(2 << 20, 'x')).size() < 300);
 }
 
-TEST_CASE("Lines that a carriage return alone ends are named as such", "[base]") {
+TEST_CASE("Lines that end with a carriage return alone are reported as such", "[base]") {
   CHECK(lines_end_with_cr("a\rb"));
   CHECK(lines_end_with_cr("a\rb\r"));
   CHECK_FALSE(lines_end_with_cr("a\r"));

@@ -47,17 +47,17 @@ std::vector<std::string> words_of(const std::string& script, ProcessStart start 
 
 }  // namespace
 
-TEST_CASE("A process gets its words, its environment and a group of its own", "[base]") {
+TEST_CASE("A process gets its arguments, its environment and its own group", "[base]") {
   ProcessStart start;
   start.environment = {"COLOUR=green", "PATH=/bin:/usr/bin"};
   const auto words = words_of("echo $COLOUR $(cut -d' ' -f5 /proc/$$/stat); echo error >&2", start);
   REQUIRE(words.size() == 4);
   CHECK(words[1] == "green");
-  CHECK(words[2] == words[0]);  // its group has its number
+  CHECK(words[2] == words[0]);  // the group has the number of the process
   CHECK(words[3] == "error");
 }
 
-TEST_CASE("A process inherits the files that are named, and no others", "[base]") {
+TEST_CASE("A process inherits the listed files, and no others", "[base]") {
   const base::FileDescriptor kept(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   const base::FileDescriptor other(::open("/dev/null", O_RDONLY));
   ProcessStart start;
@@ -70,7 +70,7 @@ TEST_CASE("A process inherits the files that are named, and no others", "[base]"
         std::vector<std::string>{std::to_string(kept.get())});
 }
 
-TEST_CASE("A process begins with no signal blocked, and its parent keeps its own so", "[base]") {
+TEST_CASE("A process starts with no signal blocked, and its parent's mask is unchanged", "[base]") {
   sigset_t blocked;
   sigemptyset(&blocked);
   sigaddset(&blocked, SIGUSR2);
@@ -96,7 +96,7 @@ TEST_CASE("Starting a missing program leaves no process behind", "[base]") {
   CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);
 }
 
-TEST_CASE("A process that has no descriptor left for its standard files is not started", "[base]") {
+TEST_CASE("A process without free descriptors for its standard files is not started", "[base]") {
   const base::FileDescriptor nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
   rlimit before{};
   ::getrlimit(RLIMIT_NOFILE, &before);
@@ -114,7 +114,7 @@ TEST_CASE("A process that has no descriptor left for its standard files is not s
   }
 }
 
-TEST_CASE("Programs get the limit of open files that this process was started with", "[base]") {
+TEST_CASE("Programs get the original limit of open files of this process", "[base]") {
   rlimit before{};
   ::getrlimit(RLIMIT_NOFILE, &before);
   const rlimit low{256, before.rlim_max};
@@ -130,7 +130,7 @@ TEST_CASE("Programs get the limit of open files that this process was started wi
   CHECK(words[2] == std::to_string(before.rlim_max));
 }
 
-TEST_CASE("A process does not inherit that its parent ignores SIGPIPE", "[base]") {
+TEST_CASE("A process does not inherit an ignored SIGPIPE", "[base]") {
   struct sigaction before {};
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;

@@ -11,7 +11,7 @@
 namespace petlab::cli {
 namespace {
 
-// What a command line that is wrong prints. CLI11 2.4 and later write a range as [1 - 4096].
+// The error message for a wrong command line. CLI11 2.4 and later write a range as [1 - 4096].
 std::string refused(std::vector<const char*> words) {
   words.insert(words.begin(), "petlab");
   std::istringstream in;
@@ -23,7 +23,7 @@ std::string refused(std::vector<const char*> words) {
   return std::regex_replace(err.str(), range, "$1 to $2");
 }
 
-// What it prints on standard error, whatever its exit code.
+// The standard error of a command that fails.
 std::string printed(const std::vector<std::string>& words) {
   std::vector<const char*> all = {"petlab"};
   for (const std::string& word : words) all.push_back(word.c_str());
@@ -34,7 +34,7 @@ std::string printed(const std::vector<std::string>& words) {
   return err.str();
 }
 
-TEST_CASE("A word that means nothing is named with the nearest that does", "[cli]") {
+TEST_CASE("An unknown word is reported with the nearest known one", "[cli]") {
   CHECK(refused({"repotr"}) ==
         "petlab: unknown subcommand \"repotr\"; did you mean \"report\"? (see --help)\n");
   CHECK(refused({"run", "--slot", "3", "sweep.yaml"}) ==
@@ -53,7 +53,7 @@ TEST_CASE("A word that means nothing is named with the nearest that does", "[cli
         "petlab: --slots: Value 0 not in range 1 to 4096 (see --help)\n");
 }
 
-TEST_CASE("A number that is out of range is told with the range", "[cli]") {
+TEST_CASE("A number out of range is reported with the range", "[cli]") {
   const auto check = [](std::vector<const char*> words, const std::string& message) {
     words.insert(words.begin(), {"run", "sweep.yaml"});
     CHECK(refused(words) == "petlab: " + message + " (see --help)\n");
@@ -70,7 +70,7 @@ TEST_CASE("A number that is out of range is told with the range", "[cli]") {
         "petlab: --attempt: Value 0 not in range 1 to 1000000000 (see --help)\n");
 }
 
-TEST_CASE("Options of plan that mean nothing together are refused by name", "[cli]") {
+TEST_CASE("Options of plan that cannot be combined are refused by name", "[cli]") {
   CHECK(refused({"plan", "a.yaml", "--device", "gpu"}) == "petlab: --device requires --memory\n");
   CHECK(refused({"plan", "a.yaml", "b.yaml", "--memory"}) ==
         "petlab: --memory estimates trials of one sweep: found 2 sweep files\n");
@@ -80,7 +80,7 @@ TEST_CASE("Options of plan that mean nothing together are refused by name", "[cl
             .starts_with("petlab: --device: tpu not in "));
 }
 
-TEST_CASE("The options --db and --runs may stand before the subcommand", "[cli]") {
+TEST_CASE("The options --db and --runs may come before the subcommand", "[cli]") {
   using Words = std::vector<std::string>;
   CHECK(subcommand_first({"--db", "s.db", "results"}) == Words{"results", "--db", "s.db"});
   CHECK(subcommand_first({"--runs=r", "--db", "s.db", "run", "a.yaml"}) ==
@@ -97,7 +97,7 @@ TEST_CASE("The options --db and --runs may stand before the subcommand", "[cli]"
       "are allowed; expected one of init, schema, fetch, doctor, plan, "));
 }
 
-TEST_CASE("A message is no longer than a screen, whatever was typed", "[cli]") {
+TEST_CASE("A message fits a screen, however long the arguments are", "[cli]") {
   const std::string huge(2 << 20, 'x');
   for (const std::vector<std::string>& words : {std::vector<std::string>{huge},
                                                 {"results", "--" + huge},
@@ -111,7 +111,7 @@ TEST_CASE("A message is no longer than a screen, whatever was typed", "[cli]") {
   }
 }
 
-// What a command line that is right prints; standard error stays empty.
+// The output of a command that succeeds; standard error must be empty.
 std::string helped(std::vector<std::string> words) {
   std::vector<const char*> all = {"petlab"};
   for (const std::string& word : words) all.push_back(word.c_str());
@@ -123,7 +123,7 @@ std::string helped(std::vector<std::string> words) {
   return out.str();
 }
 
-// Lines, and columns of the widest.
+// The number of lines, and the width of the widest.
 std::pair<int, std::size_t> extent(const std::string& text) {
   std::istringstream in(text);
   std::pair<int, std::size_t> found;
@@ -182,7 +182,7 @@ TEST_CASE("The help of each command fits a screen", "[cli]") {
   }
 }
 
-TEST_CASE("A former name runs the command and names its present form", "[cli]") {
+TEST_CASE("A former name runs the command and reports its present name", "[cli]") {
   const std::vector<std::pair<std::vector<std::string>, std::string>> former = {
       {{"explain", "x"}, "petlab explain is now petlab show"},
       {{"unhide", "x"}, "petlab unhide is now petlab hide --undo"},
@@ -201,7 +201,7 @@ TEST_CASE("A former name runs the command and names its present form", "[cli]") 
     typed.insert(typed.end(), words.begin(), words.end());
     const std::string text = printed(typed);
     CHECK(text.starts_with("petlab: " + note + "\npetlab: "));
-    // What follows is the present command's message about the database or folder.
+    // The present command's message about the database or folder follows.
     const PresentWords present = present_words(words);
     typed.resize(4);
     typed.insert(typed.end(), present.words.begin(), present.words.end());

@@ -4,7 +4,7 @@
 
 namespace petlab::cli {
 
-TEST_CASE("A size has the largest unit of which it has at least one", "[cli]") {
+TEST_CASE("A size is shown in the largest unit that it reaches", "[cli]") {
   constexpr std::uintmax_t kKiB = 1024;
   CHECK(bytes_text(0) == "0 bytes");
   CHECK(bytes_text(1) == "1 byte");

@@ -22,7 +22,7 @@ struct DatabaseCase {
   const char* variable;            // PETLAB_DB
   const char* sweep_file;
   DatabaseUse use;
-  const char* database;  // TEMP/…: absolute; empty: none is found
+  const char* database;  // TEMP/… is absolute; empty: none is found
   const char* message;   // the note, or the beginning of the error
 };
 
@@ -99,7 +99,7 @@ TEST_CASE("One rule finds the database of every command", "[cli]") {
   }
 }
 
-TEST_CASE("A database above in a folder to which every user may write is not used", "[cli]") {
+TEST_CASE("A database in a parent folder that every user can write is not used", "[cli]") {
   const TempDir temp;
   fs::create_directories(temp.path() / "project/sub");
   temp.write("project/petlab.db", "");
@@ -107,12 +107,12 @@ TEST_CASE("A database above in a folder to which every user may write is not use
   CHECK(find_database(search, kCreate).file == temp.path() / "project/petlab.db");
   fs::permissions(temp.path() / "project", fs::perms::others_write, fs::perm_options::add);
   CHECK(find_database(search, kCreate).file == "petlab.db");
-  // In the folder itself it is used, as the user chose the folder.
+  // In the current folder it is used because the user chose that folder.
   const DatabaseSearch inside{"", "", "", temp.path() / "project"};
   CHECK(find_database(inside, kExisting).file == "petlab.db");
 }
 
-TEST_CASE("A link to a database that is missing keeps its place", "[cli]") {
+TEST_CASE("A link to a missing database still counts", "[cli]") {
   const TempDir temp;
   fs::create_directory(temp.path() / "sub");
   fs::create_symlink("nowhere.db", temp.path() / "petlab.db");

@@ -7,7 +7,7 @@
 
 using namespace petlab;
 
-TEST_CASE("doctor says what half a processor and 800 MB of version 1 leave", "[cli]") {
+TEST_CASE("doctor reports version 1 limits of half a processor and 800 MB", "[cli]") {
   const testing::TempDir folder;
   folder.write("proc/self/mountinfo",
                "32 31 0:29 /docker/ab /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu\n"

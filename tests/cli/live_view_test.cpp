@@ -40,7 +40,8 @@ LivePicture picture() {
   return picture;
 }
 
-TEST_CASE("A row for each trial that runs, failures with their logs, the summary", "[cli]") {
+TEST_CASE("The view has a row for each running trial, failures with logs, and the summary",
+          "[cli]") {
   CHECK(draw(picture(), 120, 0) ==
         Lines{
             "trial             state                  step    loss    best  device     memory  "
@@ -57,7 +58,7 @@ TEST_CASE("A row for each trial that runs, failures with their logs, the summary
         });
 }
 
-// As a terminal shows it; each escape sequence must be a colour.
+// The line as a terminal shows it. Each escape sequence must be a colour.
 std::string without_colours(const std::string& line) {
   std::string plain;
   for (std::size_t at = 0; at < line.size(); ++at) {
@@ -72,7 +73,7 @@ std::string without_colours(const std::string& line) {
   return plain;
 }
 
-TEST_CASE("A bar and the last results stand above the summary", "[cli]") {
+TEST_CASE("A bar and the last results are above the summary", "[cli]") {
   LivePicture whole = picture();
   whole.results = {{"aaaaaaaabbbb", "propetl", {{"cola", "matthews", 0.61234}}},
                    {"ccccccccdddd", "", {{"rte", "accuracy", 0.5}, {"mrpc", "f1", std::nullopt}}},
@@ -86,23 +87,23 @@ TEST_CASE("A bar and the last results stand above the summary", "[cli]") {
   CHECK(lines[10] == "ablation ████████████████▒▒▒▒▒▒▒▒░░░░░░░░░░░░░░░░  40 %, about 5 min left");
   CHECK(lines[11] == "3 of 7 done, 2 running, 2 failed");
 
-  // 999 of 1000 are not all.
+  // 999 of 1000 are not shown as 100 %.
   whole.share = {"ablation", 1000, 999, 0, 0, {}};
   lines = draw(whole, 120, 0);
   CHECK(lines[10].ends_with("█░  99 %"));
 
-  // One line where it is narrow or low.
+  // A narrow or low terminal has no bar.
   CHECK(draw(whole, 59, 0).size() == 11);
   CHECK(draw(whole, 59, 0).back() == "3 of 7 done, 2 running, 2 failed");
   CHECK(draw(whole, 120, 5).size() == 5);
   CHECK(draw(whole, 120, 5)[3] == "2 earlier failures");
-  // Failures come before results, where there is room for some.
+  // If there is room for only some, failures come before results.
   lines = draw(whole, 120, 11);
   CHECK(lines.size() == 11);
   CHECK(lines[3] == "done cccccccc  rte accuracy 0.5000, mrpc f1 undefined");
 }
 
-TEST_CASE("Colours change nothing but colours", "[cli]") {
+TEST_CASE("Colours do not change the text", "[cli]") {
   LivePicture whole = picture();
   whole.running[1].variant = "漢字";
   whole.results = {{"aaaaaaaabbbb", "propetl", {{"cola", "matthews", 0.61234}}}};
@@ -155,14 +156,14 @@ TEST_CASE("No picture is wider or higher than its terminal", "[cli]") {
 TEST_CASE("A narrow terminal shows what matters most", "[cli]") {
   CHECK(draw(picture(), 46, 0)[1] == "01234567 …  training            120/400  3 min");
   CHECK(draw(picture(), 20, 0)[1].starts_with("01234567"));
-  // What stays in the scrollback keeps its reasons.
+  // Failures in the scrollback keep their whole reasons.
   LivePicture failed;
   failed.failures.push_back({"0123456789abcdef", "failed", std::string(100, 'r'), ""});
   CHECK(draw(failed, 20, 0).front() == "01234567 failed: " + std::string(100, 'r'));
   CHECK(draw(failed, 20, 9).front() == "01234567 failed: rr…");
 }
 
-TEST_CASE("What users and workers wrote cannot change the terminal", "[cli]") {
+TEST_CASE("Text of users and workers cannot control the terminal", "[cli]") {
   LivePicture evil = picture();
   evil.running[0].variant = "a\033[2Jb";
   evil.failures[0].last_lines = "x\033]0;title\007y\rz\n\xff";

@@ -20,7 +20,7 @@ namespace {
 
 using base::FileDescriptor;
 
-// A terminal and the side of it that is looked at, which is read by `read` alone.
+// A pseudo terminal. Only read() reads its leader's side.
 struct PseudoTerminal {
   PseudoTerminal() {
     REQUIRE(::grantpt(leader.get()) == 0);
@@ -28,7 +28,7 @@ struct PseudoTerminal {
     follower = FileDescriptor(::open(::ptsname(leader.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
     REQUIRE(follower);
   }
-  // What has come, without the carriage returns that terminals add.
+  // The new output, without the carriage returns that terminals add.
   std::string read() const {
     std::string text;
     char bytes[4096];
@@ -48,7 +48,7 @@ struct PseudoTerminal {
   FileDescriptor follower;
 };
 
-// As long as it lives, no file can be opened.
+// No file can be opened while this object exists.
 class NoFiles {
  public:
   NoFiles() {
@@ -70,11 +70,11 @@ std::string lines(int count) {
   return text;
 }
 
-TEST_CASE("What a terminal cannot take is kept and comes later in order", "[cli]") {
+TEST_CASE("Output that a terminal cannot accept is kept and written later in order", "[cli]") {
   const PseudoTerminal terminal;
   std::optional<PatientWriter> writer;
-  SECTION("where the terminal can be opened again") { writer.emplace(terminal.follower.get()); }
-  SECTION("where it cannot") {
+  SECTION("the terminal can be reopened") { writer.emplace(terminal.follower.get()); }
+  SECTION("the terminal cannot be reopened") {
     const NoFiles none;
     writer.emplace(terminal.follower.get());
   }
@@ -84,23 +84,23 @@ TEST_CASE("What a terminal cannot take is kept and comes later in order", "[cli]
   CHECK((::fcntl(terminal.follower.get(), F_GETFL) & O_NONBLOCK) == 0);
   CHECK_FALSE(writer->offer("a picture"));
   writer->keep("the last line\n");
-  std::string came = terminal.read();
-  CHECK(came.size() < text.size());
-  while (!writer->flush()) came += terminal.read();
-  came += terminal.read();
-  CHECK((came == text + "the last line\n"));
+  std::string received = terminal.read();
+  CHECK(received.size() < text.size());
+  while (!writer->flush()) received += terminal.read();
+  received += terminal.read();
+  CHECK((received == text + "the last line\n"));
   CHECK(writer->offer("a picture"));
   CHECK(terminal.read() == "a picture");
-  // Of a picture that is too large at once, the rest comes later too.
+  // The rest of a picture that is too large for one write also comes later.
   CHECK(writer->offer(text));
   REQUIRE_FALSE(writer->flush());
-  came = terminal.read();
-  while (!writer->flush()) came += terminal.read();
-  came += terminal.read();
-  CHECK((came == text));
+  received = terminal.read();
+  while (!writer->flush()) received += terminal.read();
+  received += terminal.read();
+  CHECK((received == text));
 }
 
-TEST_CASE("Lines are left out, and counted, where too many are kept", "[cli]") {
+TEST_CASE("Lines are dropped, and counted, if too many are kept", "[cli]") {
   const PseudoTerminal terminal;
   PatientWriter writer(terminal.follower.get());
   terminal.stop();
@@ -114,7 +114,7 @@ TEST_CASE("Lines are left out, and counted, where too many are kept", "[cli]") {
   CHECK(terminal.read() == "first\nlast\npetlab: 16777216 lines are left out here: nobody read\n");
 }
 
-TEST_CASE("A reader that is gone is not waited for", "[cli]") {
+TEST_CASE("A writer does not wait for a closed reader", "[cli]") {
   int ends[2];
   REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
   ::close(ends[0]);
@@ -127,7 +127,7 @@ TEST_CASE("A reader that is gone is not waited for", "[cli]") {
   ::signal(SIGPIPE, former);
 }
 
-TEST_CASE("A stopped terminal gets the lines that stay and the newest picture later", "[cli]") {
+TEST_CASE("A stopped terminal later gets the printed lines and the newest picture", "[cli]") {
   const PseudoTerminal terminal;
   PatientWriter writer(terminal.follower.get());
   Screen screen(writer);
@@ -143,7 +143,7 @@ TEST_CASE("A stopped terminal gets the lines that stay and the newest picture la
   terminal.release();
   screen.show({"last"});
   CHECK(terminal.read() == "\033[1A\033[Ja note\nanother note\nlast\033[J");
-  // The same picture again writes nothing but what was kept.
+  // Showing the same picture again writes nothing.
   screen.show({"last"});
   CHECK(terminal.read().empty());
 }

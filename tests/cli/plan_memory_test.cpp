@@ -21,7 +21,7 @@ grid: {seed: [1, 2, 3]}
 )");
 }
 
-TEST_CASE("Trials that need the same memory are one row", "[cli]") {
+TEST_CASE("Trials that need the same memory share one row", "[cli]") {
   const sweeps::testing::Home home;
   const sweeps::Sweep sweep = three_needs(home);
   const auto device = sweeps::MemoryDevice::cpu;
@@ -49,7 +49,7 @@ TEST_CASE("The memory of a trial in JSON has parts that add up", "[cli]") {
   CHECK(memory.at("device") == "cpu");
   CHECK(memory.at("peak") == "step");
   CHECK(memory.at("tokens") == 32 * 128);
-  CHECK(memory.at("target_tokens") == 32 * 3);  // a class's number: at most ▁, 1 and the end
+  CHECK(memory.at("target_tokens") == 32 * 3);  // a class number: at most ▁, 1 and the end token
   CHECK(memory.at("mapped_mib") <= memory.at("weights_mib"));
   std::int64_t sum = 0;
   for (const char* part : {"weights", "optimizer", "activations", "workspace", "program"}) {

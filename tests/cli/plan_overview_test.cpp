@@ -9,7 +9,7 @@
 namespace petlab::cli {
 namespace {
 
-TEST_CASE("Of several sweep files, equal trials are counted once", "[cli]") {
+TEST_CASE("Equal trials of several sweep files are counted once", "[cli]") {
   const sweeps::testing::Home home;
   const auto write = [&](const std::string& name, const std::string& seeds) {
     return home.folder()

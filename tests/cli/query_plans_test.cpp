@@ -1,4 +1,4 @@
-// How SQLite means to answer what the commands that answer questions ask of it.
+// SQLite's query plans for the commands that answer questions.
 #include <regex>
 #include <sstream>
 
@@ -11,10 +11,10 @@
 namespace petlab::cli {
 namespace {
 
-// What has rows for each trial and metric.
+// The tables with rows for each trial and metric.
 const char* const kMetrics[] = {"metric_values", "selected_values"};
 
-std::string asked(std::vector<std::string> words) {
+std::string output_of(std::vector<std::string> words) {
   words.insert(words.begin(), "petlab");
   std::vector<const char*> arguments;
   for (const std::string& word : words) arguments.push_back(word.c_str());
@@ -28,7 +28,7 @@ std::string asked(std::vector<std::string> words) {
   return out.str();
 }
 
-// What these tables are called in a statement, or in a view that it reads.
+// The names and aliases of these tables in a statement and in the views that it reads.
 std::set<std::string> names_of_metrics(const std::string& sql) {
   static const std::regex named(R"(\b(?:metric|selected)_values(?: AS)? ([a-z]\w*))");
   std::set<std::string> names(std::begin(kMetrics), std::end(kMetrics));
@@ -38,7 +38,7 @@ std::set<std::string> names_of_metrics(const std::string& sql) {
   return names;
 }
 
-// The steps of a plan that go through all of such a table.
+// The steps of a query plan that scan such a table. Counts its index searches in `searches`.
 std::vector<std::string> scans(const std::filesystem::path& file, const std::string& sql,
                                const std::string& views, int& searches) {
   std::vector<std::string> found;
@@ -52,9 +52,9 @@ std::vector<std::string> scans(const std::filesystem::path& file, const std::str
   return found;
 }
 
-TEST_CASE("No question goes through the metrics of all trials", "[cli]") {
+TEST_CASE("No question scans the metrics of all trials", "[cli]") {
   const testing::TempDir folder;
-  std::vector<testing::MadeTrial> made;
+  std::vector<testing::MadeTrial> trials;
   for (int i = 0; i < 40; ++i) {
     testing::MadeTrial trial;
     trial.id = "00000000000000" + std::to_string(10 + i);
@@ -62,29 +62,29 @@ TEST_CASE("No question goes through the metrics of all trials", "[cli]") {
     trial.seed = i / 4;
     trial.task = i % 4 < 2 ? "cola" : "rte";
     trial.scores = {{"accuracy", 0.5 + i / 100.0}, {"matthews", 0.25}};
-    made.push_back(std::move(trial));
+    trials.push_back(std::move(trial));
   }
   const std::filesystem::path file = folder.path() / "many.db";
-  testing::make_database(file, "s", made);
+  testing::make_database(file, "s", trials);
   const std::string db = file.string();
-  const std::string views = asked({"query", "SELECT sql FROM sqlite_schema WHERE type = 'view'",
-                                   "--db", db, "--format", "csv"});
+  const std::string views = output_of({"query", "SELECT sql FROM sqlite_schema WHERE type = 'view'",
+                                       "--db", db, "--format", "csv"});
   const std::vector<std::vector<std::string>> questions = {
       {"results"},
       {"results", "--by", "variant", "--pivot", "task", "--metric", "accuracy"},
       {"results", "--where", "task=cola and seed<5"},
       {"best", "--split", "test", "--metric", "accuracy"},
       {"compare", "a", "b"},
-      {"show", made[3].id},
-      {"diff", made[3].id, made[4].id},
-      {"history", made[3].id, "--metric", "accuracy"},
+      {"show", trials[3].id},
+      {"diff", trials[3].id, trials[4].id},
+      {"history", trials[3].id, "--metric", "accuracy"},
       {"query", "SELECT task, avg(value) FROM sweep_results WHERE name = 'accuracy' GROUP BY task"},
-      {"query", "SELECT step, value FROM metrics WHERE trial_id = '" + made[3].id + "'"},
+      {"query", "SELECT step, value FROM metrics WHERE trial_id = '" + trials[3].id + "'"},
       {"report", "sweep", "--sweep", "s"}};
   for (std::vector<std::string> words : questions) {
     words.insert(words.end(), {"--db", db});
     std::string printed;
-    const std::set<std::string> statements = testing::sql_in([&] { printed = asked(words); });
+    const std::set<std::string> statements = testing::sql_in([&] { printed = output_of(words); });
     INFO(words[0] << ' ' << words[1]);
     CHECK(printed.size() > 20);
     int searches = 0;
@@ -93,7 +93,7 @@ TEST_CASE("No question goes through the metrics of all trials", "[cli]") {
       INFO(sql);
       CHECK(scans(file, sql, views, searches) == std::vector<std::string>{});
     }
-    // The statements that were meant have been looked at.
+    // The intended statements were examined.
     CHECK(searches > 0);
   }
   int none = 0;

@@ -23,7 +23,7 @@ std::string printed_rows(std::unique_ptr<RowPrinter> (*make)(std::ostream&),
   return out.str();
 }
 
-// One small table, in a terminal of that width.
+// A small table as printed in a terminal of this width.
 template <int width>
 std::string printed_in() {
   return printed_rows([](std::ostream& out) { return table_printer(out, 1, width); },
@@ -54,13 +54,14 @@ TEST_CASE("Formats distinguish NULL, empty text, the text NULL and zero", "[cli]
         "{\"a\":\"\",\"b\":null,\"c\":\" \",\"d\":0.0}\n");
   CHECK(printed_rows(markdown_printer, names, rows) ==
         "| a | b | c | d |\n| --- | --- | --- | ---: |\n|  |  | NULL | 0 |\n|  |  |   | 0 |\n");
-  // NULL does not turn a column of numbers into one of texts.
+  // NULL does not turn a column of numbers into a text column.
   CHECK(printed_rows(whole_table, {"n", "t"},
                      {{std::int64_t{12345}, kEmpty}, {kNull, std::string("x")}, {2.5, kNull}}) ==
         "    n  t\n─────  ────\n12345\n NULL  x\n  2.5  NULL\n");
 }
 
-TEST_CASE("A table wider than the terminal comes in blocks that begin with its keys", "[cli]") {
+TEST_CASE("A table wider than the terminal is printed in blocks that start with its keys",
+          "[cli]") {
   const std::string whole =
       "task  n  mean  what it says\n────  ─  ────  ────────────\n"
       "cola  3   0.5  a is better\nrte   2  0.25  too few\n";
@@ -69,7 +70,7 @@ TEST_CASE("A table wider than the terminal comes in blocks that begin with its k
   CHECK(printed_in<26>() ==
         "task  n  mean\n────  ─  ────\ncola  3   0.5\nrte   2  0.25\n\n"
         "task  what it says\n────  ────────────\ncola  a is better\nrte   too few\n");
-  // A column wider than the terminal has a block of its own.
+  // A column wider than the terminal has its own block.
   CHECK(printed_in<8>() ==
         "task  n\n────  ─\ncola  3\nrte   2\n\ntask  mean\n────  ────\ncola   0.5\nrte   0.25\n\n"
         "task  what it says\n────  ────────────\ncola  a is better\nrte   too few\n");

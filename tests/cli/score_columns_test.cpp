@@ -79,13 +79,13 @@ std::string refusal(Files& files) {
 
 }  // namespace
 
-TEST_CASE("numbers of a file are the doubles nearest to their decimals, however written", "[cli]") {
+TEST_CASE("Numbers in a file become the nearest doubles, however they are written", "[cli]") {
   std::mt19937_64 random(3);
   const char* const formats[] = {"%.1f",     "%.3f",   "%.12f", "%.14f",   "%.16f", "%.17g",
                                  "%.25f",    "%.15g",  "%+.5f", " %.4f\t", "%.0f.", "%.2f\r",
                                  "%08.3f\r", "%.300f", "%.6e",  "%.3g"};
   std::string content;
-  std::vector<double> wanted;
+  std::vector<double> expected;
   for (int i = 0; i < 20000; ++i) {
     const double value =
         (static_cast<double>(random() >> 11) * 0x1p-53 - 0.5) * std::pow(10.0, random() % 12);
@@ -93,34 +93,35 @@ TEST_CASE("numbers of a file are the doubles nearest to their decimals, however 
     std::snprintf(line, sizeof(line), formats[random() % std::size(formats)], value);
     content += line;
     content += '\n';
-    wanted.push_back(std::strtod(line, nullptr));
+    expected.push_back(std::strtod(line, nullptr));
   }
   for (const char* line :
        {"-0", "+0.0", "-.5", "5.", "1e-400", "-1e-400", "999999999999999", "9007199254740993",
         "0.000000000000001", "123456789012345678901234567890"}) {
     content += line;
     content += '\n';
-    wanted.push_back(std::strtod(line, nullptr));
+    expected.push_back(std::strtod(line, nullptr));
   }
-  content.pop_back();  // the last line has no end
-  Files files(content, repeated("1\n", wanted.size()));
+  content.pop_back();  // the last line has no newline
+  Files files(content, repeated("1\n", expected.size()));
   const std::vector<double> found = predicted_numbers(files);
-  REQUIRE(found.size() == wanted.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
     INFO(i);
-    REQUIRE(std::bit_cast<std::uint64_t>(found[i]) == std::bit_cast<std::uint64_t>(wanted[i]));
+    REQUIRE(std::bit_cast<std::uint64_t>(found[i]) == std::bit_cast<std::uint64_t>(expected[i]));
   }
   files.options.threads = 2;
   CHECK(predicted_numbers(files) == found);
 }
 
-TEST_CASE("labels of a file may have white space around them", "[cli]") {
+TEST_CASE("Labels in a file may be surrounded by white space", "[cli]") {
   Files files("0\n 1\n2 \t\r\n3\r\n007\n-0\n4095", repeated("1\n", 7));
   CHECK(predicted_labels(files, 4096) == std::vector<std::int32_t>{0, 1, 2, 3, 7, 0, 4095});
   CHECK_THROWS_AS(predicted_labels(files, 4095), petlab::metrics::InputError);
 }
 
-TEST_CASE("a line that is no number is refused by its number, far into a file too", "[cli]") {
+TEST_CASE("A line that is not a number is refused with its line number, even deep in a file",
+          "[cli]") {
   const std::string many = repeated("0.25\n", 100000);
   const auto refused = [&](const std::string& line) {
     Files files(many + line + "\n" + many, many + "1\n" + many);
@@ -137,14 +138,14 @@ TEST_CASE("a line that is no number is refused by its number, far into a file to
     CHECK(refused(line) == "hyp:100001: found '" + shown + "', expected a finite decimal number");
   }
   CHECK(refused(std::string(400, '9')).find("hyp:100001: found '9999") == 0);
-  // Cut before the character of two bytes that would not fit whole.
+  // The cut is before a character of two bytes that does not fit completely.
   const std::string digits(56, '9');
   CHECK(refused(digits + "\u00e9 and more") ==
         "hyp:100001: found '" + digits + "\u2026', expected a finite decimal number");
   CHECK(refused("1\xFF") == "hyp:100001: invalid UTF-8 at byte 2 of the line (0xFF)");
 }
 
-TEST_CASE("files of different lengths are refused with both lengths, whichever ends first",
+TEST_CASE("Files of different lengths are refused with both lengths, whichever is shorter",
           "[cli]") {
   for (const std::size_t n : {1u, 16383u, 16384u, 16385u, 50000u}) {
     Files longer(repeated("1\n", n + 1), repeated("2\n", n));

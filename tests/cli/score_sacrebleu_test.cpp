@@ -1,5 +1,5 @@
-// `petlab score` typed as sacrebleu's users type it: what sacrebleu 2.6's own command prints of the
-// same files, to the byte.
+// `petlab score` with the arguments of sacrebleu's command. The expected output is that of the
+// sacrebleu 2.6 command on the same files, byte for byte.
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -50,7 +50,7 @@ const std::string kVerbose =
 
 }  // namespace
 
-TEST_CASE("petlab score prints sacrebleu's JSON when typed as sacrebleu", "[cli]") {
+TEST_CASE("petlab score prints sacrebleu's JSON for sacrebleu's arguments", "[cli]") {
   const Systems files;
   const std::string bleu = R"({
  "name": "BLEU",
@@ -81,7 +81,7 @@ TEST_CASE("petlab score prints sacrebleu's JSON when typed as sacrebleu", "[cli]
  "verbose_score": ")") != std::string::npos);
 }
 
-TEST_CASE("petlab score prints sacrebleu's lines and its short options mean the same", "[cli]") {
+TEST_CASE("petlab score prints sacrebleu's text and accepts its short options", "[cli]") {
   const Systems files;
   CHECK(files.out("ref -i hyp -m chrf bleu -f text") ==
         "  BLEU|" + kBleuSignature + " = 32.3 " + kVerbose +
@@ -91,12 +91,12 @@ TEST_CASE("petlab score prints sacrebleu's lines and its short options mean the 
             .starts_with("BLEU|#:1|c:lc|e:no|tok:intl|s:floor[0.20]|v:2.6.0 = 26 "));
   CHECK(files.out("ref -i hyp -m chrf -cw 2 -cc 5 -sh -f text")
             .starts_with("chrF2++|#:1|c:mixed|e:yes|nc:5|nw:2|s:no|v:2.6.0 = "));
-  // Lowercase is BLEU's there; chrF has its own.
+  // There -lc applies only to BLEU; chrF has a separate option.
   const std::string cased = files.out("ref -i hyp -m bleu chrf -lc -sh -f text");
   CHECK(cased.find("chrF2|#:1|c:mixed|") != std::string::npos);
 }
 
-TEST_CASE("petlab score takes a SentencePiece model by sacrebleu's name", "[cli]") {
+TEST_CASE("petlab score accepts a SentencePiece model under sacrebleu's name", "[cli]") {
   const Systems files;
   const auto file = petlab::testing::source_dir() / "tests/metrics/data/tiny_spm.model";
   const std::string model = " --spm-model '" + file.string() + "'";
@@ -152,7 +152,7 @@ TEST_CASE("petlab score prints a table of several systems", "[cli]") {
         std::string::npos);
 }
 
-TEST_CASE("a table of scores is written for LaTeX with its special characters", "[cli]") {
+TEST_CASE("A LaTeX table of scores has its special characters escaped", "[cli]") {
   const ScoreTable table{{"System", "a%"}, {{"x_1 & \\y", "1.0"}, {"z", "$2^~#{}<>\u03bb"}}};
   CHECK(booktabs_of(table) ==
         "\\begin{tabular}{rc}\n\\toprule\n"
@@ -165,20 +165,20 @@ TEST_CASE("a table of scores is written for LaTeX with its special characters", 
         "╘══════════╧═════╛\n");
 }
 
-TEST_CASE("petlab score reads compressed files, and references parted by tabs", "[cli]") {
+TEST_CASE("petlab score reads compressed files, and references separated by tabs", "[cli]") {
   const Systems files;
-  const std::string wanted = files.out("ref -i hyp -w 4");
+  const std::string expected = files.out("ref -i hyp -w 4");
   for (const std::string program : {"gzip", "bzip2", "xz", "zstd"}) {
     const std::string end = program == "gzip" ? "gz" : program == "bzip2" ? "bz2" : program;
-    const std::string made = end == "zstd" ? "zst" : end;
+    const std::string extension = end == "zstd" ? "zst" : end;
     if (run_command("command -v " + program).exit_code != 0) continue;
     INFO(program);
     for (const std::string file : {"hyp", "ref"}) {
       REQUIRE(run_command("cd '" + files.dir.path().string() + "' && " + program + " -c " + file +
-                          " > " + file + "." + made)
+                          " > " + file + "." + extension)
                   .exit_code == 0);
     }
-    CHECK(files.out("ref." + made + " -i hyp." + made + " -w 4") == wanted);
+    CHECK(files.out("ref." + extension + " -i hyp." + extension + " -w 4") == expected);
   }
   files.dir.write("plain.gz", "the cat\n");
   CHECK(files.refusal("ref -i plain.gz", 1) ==
@@ -198,7 +198,7 @@ TEST_CASE("petlab score reads compressed files, and references parted by tabs", 
         "petlab: ref:1: found 1 reference separated by tabs, expected 2\n");
 }
 
-TEST_CASE("petlab score refuses what sacrebleu's form cannot mean", "[cli]") {
+TEST_CASE("petlab score refuses invalid arguments in sacrebleu's form", "[cli]") {
   const Systems files;
   CHECK(files.refusal("-i hyp") == "petlab: score needs reference files before --input\n");
   CHECK(files.refusal("ref -i hyp -m accuracy") ==

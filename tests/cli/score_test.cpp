@@ -79,7 +79,7 @@ TEST_CASE("petlab score prints JSON with sacrebleu's keys and all digits", "[cli
   CHECK(result.out.find("\"score\": 72.3127,") == std::string::npos);
 }
 
-TEST_CASE("petlab score knows every metric of its list", "[cli]") {
+TEST_CASE("petlab score computes every metric that it lists", "[cli]") {
   const Folder files;
   const CommandResult listed = score(files.dir, "--list");
   CHECK(listed.exit_code == 0);
@@ -90,10 +90,10 @@ TEST_CASE("petlab score knows every metric of its list", "[cli]") {
     INFO(name);
     CHECK(listed.out.find(name + " ") != std::string::npos);
     const std::string input = row.at("input");
-    const std::string given = input == "text"     ? " --hyp hyp --ref ref"
-                              : input == "labels" ? " --hyp pred --ref gold"
-                                                  : " --hyp x --ref y";
-    const CommandResult result = score(files.dir, name + given + " --json");
+    const std::string arguments = input == "text"     ? " --hyp hyp --ref ref"
+                                  : input == "labels" ? " --hyp pred --ref gold"
+                                                      : " --hyp x --ref y";
+    const CommandResult result = score(files.dir, name + arguments + " --json");
     CHECK(result.exit_code == 0);
     CHECK(nlohmann::json::parse(result.out).at("score").is_number());
   }
@@ -111,7 +111,7 @@ TEST_CASE("petlab score knows every metric of its list", "[cli]") {
   CHECK(perfect("token-error-rate --hyp ref --ref ref") == 0);
 }
 
-TEST_CASE("petlab score passes sacrebleu's options on", "[cli]") {
+TEST_CASE("petlab score applies sacrebleu's options", "[cli]") {
   const Folder files;
   const auto signature = [&](const std::string& arguments) {
     const CommandResult result = score(files.dir, arguments + " --hyp hyp --ref ref");
@@ -131,7 +131,7 @@ TEST_CASE("petlab score passes sacrebleu's options on", "[cli]") {
             .out.find("\"counts\": [\n  7,\n  5\n ]") != std::string::npos);
 }
 
-TEST_CASE("petlab score takes several references, and missing ones", "[cli]") {
+TEST_CASE("petlab score accepts several references, some of them missing", "[cli]") {
   const Folder files;
   files.dir.write("other", "the cat sat\n\n");
   const auto sys_nrefs = [&](const std::string& arguments) {
@@ -144,7 +144,7 @@ TEST_CASE("petlab score takes several references, and missing ones", "[cli]") {
   CHECK(sys_nrefs(" --empty-is-missing") == "var");
 }
 
-TEST_CASE("petlab score prints a line for each sentence when asked", "[cli]") {
+TEST_CASE("petlab score prints a line for each sentence on request", "[cli]") {
   const Folder files;
   const CommandResult result = score(files.dir, "bleu --sentence-level --hyp hyp --ref ref");
   CHECK(result.exit_code == 0);
@@ -160,7 +160,7 @@ TEST_CASE("petlab score prints a line for each sentence when asked", "[cli]") {
   CHECK(nlohmann::json::parse(json.out.substr(end + 1)).at("line") == 2);
 }
 
-TEST_CASE("petlab score tells intervals and compares with a baseline", "[cli]") {
+TEST_CASE("petlab score reports intervals and compares with a baseline", "[cli]") {
   const Folder files;
   files.dir.write("base", "the dog\nhello\n");
   const auto json = nlohmann::json::parse(
@@ -182,8 +182,7 @@ TEST_CASE("petlab score tells intervals and compares with a baseline", "[cli]") 
   }
 }
 
-TEST_CASE("petlab score says of equal systems that they do not differ, without a p value",
-          "[cli]") {
+TEST_CASE("petlab score reports that equal systems do not differ, without a p value", "[cli]") {
   const Folder files;
   for (const std::string test : {"bs", "ar"}) {
     const std::string arguments = "chrf --hyp hyp --baseline hyp --ref ref --paired-" + test;
@@ -197,7 +196,7 @@ TEST_CASE("petlab score says of equal systems that they do not differ, without a
   }
 }
 
-TEST_CASE("petlab score prints the interval of a score of zero too", "[cli]") {
+TEST_CASE("petlab score also prints the interval of a score of zero", "[cli]") {
   const Folder files;
   files.dir.write("nothing", "x\ny\n");
   const std::string arguments = "chrf --hyp nothing --ref gold3 --confidence --confidence-n 20";
@@ -215,8 +214,8 @@ TEST_CASE("petlab score cuts white space at the end of a line, as sacrebleu's co
   const Folder files;
   files.dir.write("dos", "the cat sat\r\nhello big world out there \t\r\n");
   files.dir.write("dos_ref", "the cat sat down\xE3\x80\x80\nhello big world out\r\n");
-  const std::string wanted = score(files.dir, "chrf --whitespace --hyp hyp --ref ref").out;
-  CHECK(score(files.dir, "chrf --whitespace --hyp dos --ref dos_ref").out == wanted);
+  const std::string expected = score(files.dir, "chrf --whitespace --hyp hyp --ref ref").out;
+  CHECK(score(files.dir, "chrf --whitespace --hyp dos --ref dos_ref").out == expected);
   files.dir.write("other", "the cat sat\r\n\r\n");
   const auto json = nlohmann::json::parse(
       score(files.dir, "bleu --hyp dos --ref ref --ref other --empty-is-missing --json").out);
@@ -233,8 +232,8 @@ TEST_CASE("petlab score reads examples of several lines as JSON strings", "[cli]
     INFO(result.err);
     return nlohmann::json::parse(result.out).at("score").get<double>();
   };
-  // Sentences in another order cost rougeL half of the first example; of the second three of four
-  // words are found in both.
+  // The other order of sentences halves rougeL of the first example. In the second, all three words
+  // of the hypothesis match, and the reference has four.
   CHECK(of("rougeLsum") == Approx((1.0 + 6.0 / 7) / 2));
   CHECK(of("rougeL") == Approx((0.5 + 6.0 / 7) / 2));
   // A line of a plain file is one sentence.
@@ -249,7 +248,7 @@ TEST_CASE("petlab score reads examples of several lines as JSON strings", "[cli]
       files.dir, "rouge1 --json-lines --hyp hyp.jsonl --ref ref", 1,
       "ref:1: found a line that is not JSON, expected a JSON string in double quotes (its "
       "line breaks as \\n)");
-  // What a text's lines are makes no other words.
+  // Line breaks do not change the words of a text.
   CHECK(of("token-error-rate") == Approx(5.0 / 8));
   CHECK(of("exact-match") == 0);
   files.dir.write("plain.hyp", "c d a b\nthe cat sat \u00e9\n");
@@ -309,7 +308,7 @@ TEST_CASE("petlab score scores labels and numbers", "[cli]") {
   CHECK(score(files.dir, "accuracy --hyp crlf --ref gold").out == "accuracy = 0.7500 (n = 4)\n");
 }
 
-TEST_CASE("petlab score says where a value is undefined or a convention", "[cli]") {
+TEST_CASE("petlab score notes undefined values and conventions", "[cli]") {
   const Folder files;
   files.dir.write("same", "2\n2\n2\n");
   files.dir.write("zeros", "0\n0\n0\n0\n");
@@ -322,7 +321,7 @@ TEST_CASE("petlab score says where a value is undefined or a convention", "[cli]
       nlohmann::json::parse(score(files.dir, "pearson --hyp same --ref x --json").out);
   CHECK(json.at("score").is_null());
   CHECK(json.contains("note"));
-  // Two classes, though only one is there.
+  // There are two classes although only one occurs.
   const auto zeros =
       nlohmann::json::parse(score(files.dir, "accuracy --hyp zeros --ref zeros --json").out);
   CHECK(zeros.at("num_labels") == 2);
@@ -347,7 +346,7 @@ TEST_CASE("petlab score skips a byte order mark before labels and keeps it in te
                 "only-mark: the corpus is empty, expected at least one line");
 }
 
-TEST_CASE("petlab score refuses files that do not fit, by name and line", "[cli]") {
+TEST_CASE("petlab score refuses invalid files by name and line", "[cli]") {
   const Folder files;
   files.dir.write("empty", "");
   files.dir.write("bad-utf8",
@@ -405,7 +404,7 @@ TEST_CASE("petlab score refuses files that do not fit, by name and line", "[cli]
   CHECK(missing.err.find("nothing") != std::string::npos);
 }
 
-TEST_CASE("petlab score refuses words that it does not know, with the nearest", "[cli]") {
+TEST_CASE("petlab score refuses unknown words, with the nearest known one", "[cli]") {
   const Folder files;
   const std::string both = " --hyp hyp --ref ref";
   check_refused(files.dir, "blue" + both, 2, "unknown metric \"blue\"; did you mean \"bleu\"?");
@@ -417,7 +416,7 @@ TEST_CASE("petlab score refuses words that it does not know, with the nearest", 
                 "nothing.model: does not exist, expected a SentencePiece model");
 }
 
-TEST_CASE("petlab score refuses options that mean nothing", "[cli]") {
+TEST_CASE("petlab score refuses options that do not apply", "[cli]") {
   const Folder files;
   const std::string both = " --hyp hyp --ref ref";
   check_refused(files.dir, "bleu --stem" + both, 2,

@@ -68,7 +68,7 @@ TEST_CASE("petlab storage prints bits, formula and percentage of a configuration
   CHECK(json.at("bls_percent").get<double>() == Approx(0.14196020924343342));
 }
 
-TEST_CASE("petlab storage knows what is no module as well", "[cli]") {
+TEST_CASE("petlab storage also supports training without a module", "[cli]") {
   const TempDir dir;
   const auto full = json_of(dir, "--kind full_finetuning --backbone t5-base --tasks 8");
   CHECK(full.at("bls_percent") == 100.0);
@@ -130,7 +130,7 @@ TEST_CASE("petlab storage reads numbers as sweeps do", "[cli]") {
   CHECK(storage(dir, "a.yaml").exit_code == 2);
 }
 
-TEST_CASE("a backbone's own config.json gives the paper's parameter counts", "[cli]") {
+TEST_CASE("The config.json of a backbone gives the paper's parameter counts", "[cli]") {
   const TempDir dir;
   dir.write("models/roberta-base/config.json", kRobertaBase);
   dir.write("models/t5-base/config.json", kT5Base);
@@ -160,7 +160,7 @@ TEST_CASE("petlab storage shows an artifact as published and as stored", "[cli]"
       {"config", {{"backbone", "tiny"}}},
       {"module", petlab::protocol::to_json(
                      module)}}.dump();
-  // 22 values, 16 mask bits a layer, and a head.
+  // 22 values, 16 mask bits per layer, and a head.
   const std::string values(22 * 4, 'v');
   const std::string masks(48 / 8, 'm');
   const std::string head(5 * 4, 'h');
@@ -189,7 +189,7 @@ TEST_CASE("petlab storage shows an artifact as published and as stored", "[cli]"
                         "--tasks does not apply to an artifact, which contains its tasks");
 }
 
-TEST_CASE("petlab storage refuses what has no storage", "[cli]") {
+TEST_CASE("petlab storage refuses invalid arguments and configurations", "[cli]") {
   const TempDir dir;
   check_storage_refuses(
       dir, "", 2, "storage needs an artifact, a configuration file, or --kind with its options");

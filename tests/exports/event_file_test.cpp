@@ -21,7 +21,7 @@ std::uint64_t number_at(const std::string& bytes, std::size_t at, int size) {
   return number;
 }
 
-/// The records of an event file, without their sums.
+/// The records of an event file, without their checksums.
 std::vector<std::string> records(const std::string& bytes) {
   std::vector<std::string> found;
   for (std::size_t at = 0; at < bytes.size();) {
@@ -34,21 +34,21 @@ std::vector<std::string> records(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("an event file begins with its version, as TensorFlow writes it", "[exports]") {
+TEST_CASE("An event file begins with its version, as TensorFlow writes it", "[exports]") {
   const testing::TempDir folder;
   const auto file = folder.path() / "events";
   EventFile(file, 1.5).close();
-  // Of tf.summary's writer: the length 24, its masked CRC-32C, the event, its masked CRC-32C.
+  // As tf.summary's writer does: the length 24, its masked CRC-32C, the event, its masked CRC-32C.
   const std::string bytes = testing::read_file(file);
   REQUIRE(bytes.size() == 12 + 24 + 4);
   CHECK(number_at(bytes, 0, 8) == 24);
-  // Of that length: the same in every file that TensorFlow writes.
+  // The masked CRC of the length, the same in every file that TensorFlow writes.
   CHECK(bytes.substr(8, 4) == "\xa3\x7f\x4b\x22");
   CHECK(records(bytes).at(0) ==
         std::string("\x09\x00\x00\x00\x00\x00\x00\xf8\x3f\x1a\x0d", 11) + "brain.Event:2");
 }
 
-TEST_CASE("a scalar has all the bits of its number", "[exports]") {
+TEST_CASE("A scalar keeps all bits of its number", "[exports]") {
   const testing::TempDir folder;
   const auto file = folder.path() / "events";
   EventFile events(file, 0);
@@ -57,14 +57,14 @@ TEST_CASE("a scalar has all the bits of its number", "[exports]") {
   events.close();
   const std::vector<std::string> found = records(testing::read_file(file));
   REQUIRE(found.size() == 3);
-  // 0.1 as its eight bytes, behind the field of double_val.
+  // The eight bytes of 0.1, after the tag of double_val.
   CHECK(found[1].find(std::string("\x32\x08\x9a\x99\x99\x99\x99\x99\xb9\x3f", 10)) !=
         std::string::npos);
   CHECK(found[1].find(std::string("\x10\xac\x02", 3)) == 9);
   CHECK(found[2].find(std::string("\x00\x00\x00\x00\x00\x00\xf8\x7f", 8)) != std::string::npos);
 }
 
-TEST_CASE("A hyperparameter keeps its type and its value, a switch that is off too", "[exports]") {
+TEST_CASE("A hyperparameter keeps its type and its value, even if it is false", "[exports]") {
   const testing::TempDir folder;
   const auto file = folder.path() / "events";
   EventFile events(file, 0);
@@ -79,7 +79,7 @@ TEST_CASE("A hyperparameter keeps its type and its value, a switch that is off t
   CHECK(has("\x0a\x04kind\x12\x06\x1a\x04lora"));
 }
 
-TEST_CASE("a file that cannot be written is named", "[exports]") {
+TEST_CASE("A file that cannot be written is an error", "[exports]") {
   const testing::TempDir folder;
   EventFile events(folder.path() / "nothing" / "events", 0);
   CHECK_THROWS_AS(events.close(), base::Error);

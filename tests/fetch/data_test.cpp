@@ -41,7 +41,7 @@ std::string zip_of(const fs::path& file, const Members& members) {
 
 std::string text_of(const fs::path& file) { return base::read_file(file, 1 << 20); }
 
-// A source whose archive is made here, and a download that counts.
+// A source with an archive that is created here, and a download that counts its calls.
 struct World {
   petlab::testing::TempDir root;
   fs::path data = root.path() / "data";
@@ -66,7 +66,7 @@ struct World {
   FetchedData fetch() { return fetch_data(source, data, download, {}); }
 };
 
-TEST_CASE("Each row of GLUE's data makes the files of a task of the catalog", "[fetch]") {
+TEST_CASE("Each source of GLUE provides the files of a task of the catalog", "[fetch]") {
   std::size_t glue = 0;
   for (const sweeps::TaskDeclaration& task : sweeps::tasks()) {
     glue += task.layouts.front().train.starts_with("glue/") ? 1 : 0;
@@ -88,7 +88,7 @@ TEST_CASE("Each row of GLUE's data makes the files of a task of the catalog", "[
   }
 }
 
-TEST_CASE("A task's data come out of their archive, and are not downloaded twice", "[fetch]") {
+TEST_CASE("A task's data is unpacked from its archive, and is not downloaded twice", "[fetch]") {
   World world;
   const FetchedData first = world.fetch();
   CHECK(first.folder == world.folder);
@@ -100,13 +100,13 @@ TEST_CASE("A task's data come out of their archive, and are not downloaded twice
   CHECK(world.fetch().was_there);
   CHECK(world.downloads == 1);
 
-  SECTION("but what is missing is fetched again") {
+  SECTION("a missing file is fetched again") {
     fs::remove(world.folder / "train.tsv");
     CHECK_FALSE(world.fetch().was_there);
     CHECK(fs::exists(world.folder / "train.tsv"));
     CHECK(world.downloads == 2);
   }
-  SECTION("and what the user has changed since is not written over") {
+  SECTION("a file that the user changed is not overwritten") {
     std::ofstream(world.folder / "dev.tsv") << "mine\n";
     CHECK_THROWS_WITH(world.fetch(),
                       (world.folder / "dev.tsv").string() +
@@ -115,7 +115,7 @@ TEST_CASE("A task's data come out of their archive, and are not downloaded twice
   }
 }
 
-TEST_CASE("What the user has put there is left alone", "[fetch]") {
+TEST_CASE("The user's files are left alone", "[fetch]") {
   World world;
   fs::create_directories(world.folder);
   std::ofstream(world.folder / "train.tsv") << "mine\n";
@@ -129,10 +129,10 @@ TEST_CASE("What the user has put there is left alone", "[fetch]") {
   CHECK(world.downloads == 0);
 }
 
-TEST_CASE("An archive that is wrong leaves no data", "[fetch]") {
+TEST_CASE("A wrong archive leaves no data", "[fetch]") {
   World world;
   const std::string right = world.content;
-  SECTION("of another digest") {
+  SECTION("with another digest") {
     world.content = zip_of(world.root.path() / "other.zip",
                            {{"RTE/train.tsv", "another"}, {"RTE/dev.tsv", "another"}});
     CHECK_THROWS_WITH(world.fetch(),
@@ -140,7 +140,7 @@ TEST_CASE("An archive that is wrong leaves no data", "[fetch]") {
                       "again, or use another network: something on the way changes the data");
     world.content = right;
   }
-  SECTION("that lacks a file, or is no archive") {
+  SECTION("without a file, or not an archive") {
     for (const std::string& content :
          {zip_of(world.root.path() / "other.zip", {{"RTE/train.tsv", "t"}}), std::string("no zip"),
           right.substr(0, right.size() / 2)}) {
@@ -157,7 +157,7 @@ TEST_CASE("An archive that is wrong leaves no data", "[fetch]") {
   CHECK(text_of(world.folder / "dev.tsv") == "dev\n");
 }
 
-TEST_CASE("MRPC's rows are parted by the ids of its development set", "[fetch]") {
+TEST_CASE("MRPC's rows are split by the ids of its development set", "[fetch]") {
   const petlab::testing::TempDir root;
   const fs::path ids = root.path() / "ids";
   const fs::path rows = root.path() / "rows";

@@ -32,7 +32,7 @@ std::vector<std::string> chosen(std::initializer_list<const char*> names) {
   return found;
 }
 
-TEST_CASE("The hub is where Hugging Face's own libraries are told it is", "[fetch]") {
+TEST_CASE("The hub is configured as for Hugging Face's own libraries", "[fetch]") {
   const petlab::testing::TempDir root;
   const std::string home = root.path().string();
   CHECK(settings_of({}).endpoint == "https://huggingface.co");
@@ -52,7 +52,7 @@ TEST_CASE("The hub is where Hugging Face's own libraries are told it is", "[fetc
   CHECK(settings_of({{"HF_HOME", home}, {"HF_TOKEN_PATH", home + "/other"}}).token == "hf_other");
 }
 
-TEST_CASE("A listing tells each file's size and digest", "[fetch]") {
+TEST_CASE("A listing gives each file's size and digest", "[fetch]") {
   const std::string text = R"([{"type": "directory", "oid": "x", "size": 0, "path": "onnx"},
     {"type": "file", "oid": ")" +
                            kSmall + R"(", "size": 7, "path": "config.json"},
@@ -67,7 +67,7 @@ TEST_CASE("A listing tells each file's size and digest", "[fetch]") {
   CHECK(parse_listing("[]", "o/m").empty());
 }
 
-TEST_CASE("What is no listing is refused", "[fetch]") {
+TEST_CASE("An invalid listing is refused", "[fetch]") {
   const auto entry = [](const std::string& more) { return "[{\"type\": \"file\", " + more + "}]"; };
   const std::vector<std::string> bad = {
       "",
@@ -89,7 +89,7 @@ TEST_CASE("What is no listing is refused", "[fetch]") {
   }
 }
 
-TEST_CASE("Of a model's files those are fetched that petlab reads", "[fetch]") {
+TEST_CASE("Only the files of a model that petlab reads are fetched", "[fetch]") {
   using Names = std::vector<std::string>;
   CHECK(chosen({"README.md", "model.safetensors", "pytorch_model.bin", "tf_model.h5", "vocab.txt",
                 "config.json", "flax_model.msgpack"}) ==
@@ -125,7 +125,7 @@ TEST_CASE("A file is compared with git's id or with its SHA-256", "[fetch]") {
   CHECK_THROWS(has_digest(root.path() / "none", kSmall, digests));
 }
 
-TEST_CASE("Parts of URLs and names of folders", "[fetch]") {
+TEST_CASE("URL parts are encoded and folders are named as in Hugging Face's cache", "[fetch]") {
   CHECK(url_part("refs/pr/1") == "refs%2Fpr%2F1");
   CHECK(url_part("a-b_c.d~ é") == "a-b_c.d~%20%C3%A9");
   CHECK(folder_name("FacebookAI/roberta-base") == "models--FacebookAI--roberta-base");

@@ -1,4 +1,4 @@
-// The seeds of every format that is fuzzed, in one source: what one needs another is often made of.
+// The seeds of all fuzzed formats are in one source because they often build on each other.
 #include "tests/fuzz/files_inputs.h"
 
 #include <algorithm>
@@ -53,7 +53,8 @@ void touch(const TensorView& view) {
   for (const std::byte byte : view.bytes) sum = sum + std::to_integer<unsigned>(byte);
 }
 
-/// Runs `read`; what it refuses must be refused in one line that names the input.
+/// Runs `read`. If it refuses the input, its message must be one line that names the input. Returns
+/// false then.
 template <typename Read>
 bool accepted(Read read) {
   try {
@@ -82,7 +83,7 @@ std::vector<std::string_view> parts_of(std::string_view input, std::size_t count
   return parts;
 }
 
-/// Tokenises a text in all ways and checks what always holds.
+/// Tokenises a text in all ways and checks the properties of the results.
 void use_tokenizer(const trainer::Tokenizer& tokenizer, std::string_view text) {
   if (base::first_invalid_utf8(text)) {
     try {
@@ -394,7 +395,7 @@ void byte_bpe_files(std::string_view input) {
          trainer::TokenizerFiles::File{"input/tokenizer_config.json", parts[0]}});
     use_tokenizer(*tokenizer, parts[3]);
   });
-  // A vocabulary as it comes, too.
+  // The first part is also used as the vocabulary itself.
   accepted([&] {
     trainer::make_tokenizer({std::nullopt, trainer::TokenizerFiles::File{"input", parts[0]},
                              trainer::TokenizerFiles::File{"input", parts[2]}, std::nullopt});
@@ -430,7 +431,7 @@ void json_files(std::string_view input) {
 
 void artifact(std::string_view input) {
   read_artifact(input);
-  // The checksums stop most changes: the same bytes as a header over sections of its own.
+  // Checksums refuse most changes, so the input is also used as the header of valid sections.
   const std::string values(64, '\x3f');
   const std::string masks(8, '\x5a');
   read_artifact(protocol::make_artifact_container(
@@ -454,7 +455,7 @@ void foreign_module(std::string_view input) {
     config.ignore({"id2label", "label2id"});
     config.refuse_others("why");
   });
-  // What the artifact says of itself stays; its configuration is the input's.
+  // The artifact is fixed; its configuration comes from the input.
   const trainer::Artifact artifact = layered_artifact();
   sweeps::TrialConfig config;
   try {
@@ -481,7 +482,7 @@ void foreign_module(std::string_view input) {
 
 namespace {
 
-// Two files of lines, cut at the first zero.
+// Two files of lines, separated by the first zero byte.
 void aligned_files(std::string_view input) {
   const std::size_t cut = input.find('\0');
   const std::vector<trainer::LineFile> files = {
@@ -516,7 +517,7 @@ void data_file(std::string_view input) {
   layout.ignore_extra_columns = choice / 64 % 2 == 1;
   if (layout.header) {
     layout.text_columns = {"a", "b"};
-    // In JSON lines, one that lies in an object.
+    // In JSON lines, the target may be inside an object.
     layout.target_column = choice / 32 % 2 == 1 ? "o.y" : "y";
   } else {
     layout.text_columns = {"1"};

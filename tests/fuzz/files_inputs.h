@@ -7,23 +7,24 @@
 
 namespace petlab::fuzz {
 
-/// What a fuzzer does with one input of a reader of users' files: reads it and throws
-/// std::logic_error where a property that always holds does not. A file that is refused is fine.
+/// A fuzz target for a reader of users' files: reads an input, and throws std::logic_error if a
+/// property does not hold. The reader may refuse the input.
 struct FilesTarget {
   std::string_view name;
   void (*run)(std::string_view input);
-  /// Inputs to begin with; the normal tests run them, cut short and with bytes changed.
+  /// Inputs to start with. The normal tests run them, and copies that are cut short or have bytes
+  /// changed.
   std::vector<std::string> (*seeds)();
 };
 
 void safetensors(std::string_view input);
 void torch_file(std::string_view input);
-/// A pickle alone, put in an archive with two storages.
+/// A pickle alone, which is put into an archive with two storages.
 void torch_pickle(std::string_view input);
-/// Files parted by 0x01: settings, vocabulary, (BPE: merges,) a text.
+/// Files separated by 0x01: settings, vocabulary, (BPE: merges,) a text.
 void wordpiece_files(std::string_view input);
 void byte_bpe_files(std::string_view input);
-/// Files parted by 0x01: settings, special_tokens_map.json, added_tokens.json, tokenizer.json, a
+/// Files separated by 0x01: settings, special_tokens_map.json, added_tokens.json, tokenizer.json, a
 /// text.
 void tokenizer_json(std::string_view input);
 /// A spiece.model, and the same bytes as its character map.
@@ -31,8 +32,8 @@ void spiece_model(std::string_view input);
 /// config.json of an encoder and of a T5, and the same text as a shard index.
 void json_files(std::string_view input);
 void artifact(std::string_view input);
-/// Files parted by 0x01: the configuration of another library's module, and that of an artifact
-/// whose module is read layer by layer.
+/// Files separated by 0x01: the configuration of another library's module, and the configuration of
+/// an artifact whose module is read layer by layer.
 void foreign_module(std::string_view input);
 /// The first byte chooses format and header.
 void data_file(std::string_view input);

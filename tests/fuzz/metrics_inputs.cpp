@@ -29,7 +29,7 @@ void require(bool holds, const char* property) {
   if (!holds) throw std::logic_error(std::string("a property does not hold: ") + property);
 }
 
-// A copy whose bounds AddressSanitizer watches, whatever buffer the fuzzer uses.
+// A copy whose bounds AddressSanitizer checks, independent of the fuzzer's buffer.
 struct Exact {
   explicit Exact(std::string_view text) : bytes(text.begin(), text.end()) {}
   std::string_view view() const { return {bytes.data(), bytes.size()}; }

@@ -5,14 +5,14 @@
 
 namespace petlab::fuzz {
 
-/// What a fuzzer does with one input: runs a part of petlab on it and throws std::logic_error
-/// where a property that always holds does not, which ends a fuzzer and fails a test.
+/// A fuzz target: runs a part of petlab on an input, and throws std::logic_error if a property does
+/// not hold. That ends a fuzzer and fails a test.
 struct Target {
   std::string_view name;
   void (*run)(std::string_view input);
 };
 
-// Tokenizers compare themselves with the naive ones; inputs that are not UTF-8 must be recognised.
+// Tokenizers are compared with naive ones. Inputs that are not UTF-8 must be detected.
 void tokenizer_13a(std::string_view input);
 void tokenizer_none(std::string_view input);
 void tokenizer_char(std::string_view input);
@@ -23,7 +23,7 @@ void tokenizer_tercom(std::string_view input);
 void chrf_words(std::string_view input);
 void rouge_tokenizer(std::string_view input);
 void porter_stemmer(std::string_view input);
-/// Two files of lines, parted by the first 0x01, scored by every text metric.
+/// Two files of lines, separated by the first 0x01, which every text metric scores.
 void text_scores(std::string_view input);
 
 /// All of them; the normal tests run each on fixed inputs.

@@ -40,14 +40,14 @@ void http_request(std::string_view text) {
     asked.cookie = view(request["Cookie"]);
     asked.authorization = view(request["Authorization"]);
   } else {
-    // What is no request may still be the words of one.
+    // Parts of an invalid request are used as the fields of a valid one.
     asked.method = "GET";
     asked.target = text.substr(0, text.size() / 2);
     asked.host = text.substr(text.size() / 2);
     asked.cookie = text;
   }
   serving::judge(asked, rules);
-  // Of a request that is none, its words.
+  // The text of an invalid request is used as a header's value.
   serving::accepts_gzip(parser.is_header_done() ? view(parser.get()["Accept-Encoding"]) : text);
   const auto verdict = serving::judge(asked, guarded);
   const bool let_in = !std::holds_alternative<serving::Refused>(verdict);

@@ -4,8 +4,8 @@
 
 namespace petlab::fuzz {
 
-/// What petlab serve does with the bytes of a request: the header's parser with its limits, then
-/// the gate. Aborts where something is granted without its token.
+/// Processes the bytes of a request as petlab serve does: by the header's parser with its limits,
+/// then by the gate. Aborts if something is granted without its token.
 void http_request(std::string_view text);
 
 }  // namespace petlab::fuzz

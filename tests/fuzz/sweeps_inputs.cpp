@@ -29,8 +29,8 @@ void require(bool holds, const char* property) {
 void require_located(const base::FileProblemsError& error, const std::string& file) {
   require(!error.problems().empty(), "a refused file has problems");
   for (const std::string& problem : error.problems()) {
-    const bool own = problem.rfind(file + ":", 0) == 0;
-    require(own || problem.find(".y") != std::string::npos, "a problem names its file");
+    const bool is_own_file = problem.rfind(file + ":", 0) == 0;
+    require(is_own_file || problem.find(".y") != std::string::npos, "a problem names its file");
   }
 }
 
@@ -48,7 +48,7 @@ void event_line(std::string_view input) {
   } catch (const nlohmann::json::parse_error&) {
     require(false, "what is parsed is JSON");
   } catch (const nlohmann::json::out_of_range&) {
-    // A huge number under a key that nobody knows is JSON all the same.
+    // A huge number under an unknown key is still JSON.
   }
   require(parse_event(to_line(event)) == event, "what is written reads back");
 }

@@ -9,7 +9,7 @@
 
 namespace petlab::fuzz {
 
-/// Changes, cuts and doubles a few bytes, sometimes with a piece of the format.
+/// Cuts, removes, repeats or inserts a few bytes, sometimes a piece of the format.
 inline std::string tampered(std::string text, std::mt19937& random,
                             const std::vector<std::string>& pieces) {
   const auto below = [&](std::size_t n) { return n == 0 ? 0 : random() % n; };

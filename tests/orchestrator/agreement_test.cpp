@@ -1,4 +1,4 @@
-// Where `run`, `plan`, `status` and reports say the same of a trial.
+// `run`, `plan`, `status` and reports agree on a trial's state.
 #include <signal.h>
 
 #include <filesystem>
@@ -11,8 +11,8 @@ using namespace petlab;
 
 namespace {
 
-// What each of them calls the only trial: plan, status, report.
-std::string called(const testing::ScriptedSweep& sweep, const std::string& words = "") {
+// The only trial's state as shown by plan, status and a report.
+std::string shown_states(const testing::ScriptedSweep& sweep, const std::string& words = "") {
   const auto plan = nlohmann::json::parse(sweep.plan("--json " + words).out);
   const auto status = nlohmann::json::parse(sweep.petlab("status sweep.yaml --json " + words).out);
   sweep.folder.write("states.yaml",
@@ -27,46 +27,45 @@ std::string called(const testing::ScriptedSweep& sweep, const std::string& words
 
 }  // namespace
 
-TEST_CASE("A trial that was allowed no retry has failed for whoever asks", "[orchestrator]") {
+TEST_CASE("Every command shows a trial without retries left as failed", "[orchestrator]") {
   const testing::ScriptedSweep sweep(
       "  a: {seed: 1, user: {steps: 4, behaviour: crash, attempts: 2}}\n");
   const auto attempts = [&] { return sweep.number("SELECT count(*) FROM attempts"); };
   CHECK(sweep.run("--retries 0").exit_code == 1);
   CHECK(attempts() == 1);
-  CHECK(called(sweep) == "failed failed failed");
-  // Nobody has allowed it more since, so the same holds for the next run.
+  CHECK(shown_states(sweep) == "failed failed failed");
+  // Without --retries the next run keeps the trial's recorded limit.
   CHECK(sweep.run().exit_code == 1);
   CHECK(attempts() == 1);
   CHECK(sweep.plan().out.find("(1 of 1 attempts)") != std::string::npos);
 
-  // Who is told another number goes by that, and what is begun with it remembers it.
+  // --retries overrides the recorded limit, and new attempts record the new one.
   CHECK(sweep.plan("--retries 1").out.find("interrupted") != std::string::npos);
   CHECK(sweep.run("--retries 1").exit_code == 1);
   CHECK(attempts() == 2);
-  CHECK(called(sweep) == "failed failed failed");
+  CHECK(shown_states(sweep) == "failed failed failed");
   CHECK(sweep.plan().out.find("(2 of 2 attempts)") != std::string::npos);
 
-  // The runs folder remembers it too.
+  // The runs folder records the limit too.
   std::filesystem::remove(sweep.database());
   CHECK(sweep.petlab("db rebuild --db sweep.db --runs sweep.runs").exit_code == 0);
-  CHECK(called(sweep) == "failed failed failed");
+  CHECK(shown_states(sweep) == "failed failed failed");
   CHECK(sweep.run("--retries 2").exit_code == 0);
   CHECK(attempts() == 3);
-  CHECK(called(sweep) == "done done done");
+  CHECK(shown_states(sweep) == "done done done");
 }
 
-TEST_CASE("A trial that the usual retries are left for is interrupted for whoever asks",
-          "[orchestrator]") {
+TEST_CASE("Every command shows a trial with retries left as interrupted", "[orchestrator]") {
   const testing::ScriptedSweep sweep(
       "  a: {seed: 1, user: {steps: 400, step_ms: 5, behaviour: crash, attempts: 1}}\n");
   testing::Background running([&] { return sweep.run(); });
   CHECK(sweep.until("SELECT count(*) FROM attempts WHERE started_at > 0"));
   ::kill(std::stoi(sweep.text("SELECT owner FROM attempts LIMIT 1")), SIGTERM);
   running.wait();
-  CHECK(called(sweep) == "interrupted interrupted interrupted");
+  CHECK(shown_states(sweep) == "interrupted interrupted interrupted");
 }
 
-TEST_CASE("Commands that go on without the runs folder say that it is gone", "[orchestrator]") {
+TEST_CASE("Status and plan note a missing runs folder", "[orchestrator]") {
   const testing::ScriptedSweep sweep("  a: {seed: 1}\n");
   REQUIRE(sweep.run().exit_code == 0);
   const std::string gone = "note: the runs folder is missing: ";
@@ -84,7 +83,7 @@ TEST_CASE("Commands that go on without the runs folder say that it is gone", "[o
   CHECK(status().at("runs_gone") == true);
 }
 
-TEST_CASE("A plan says in what the trials of a variant differ", "[orchestrator]") {
+TEST_CASE("A plan shows the fields in which the trials of a variant differ", "[orchestrator]") {
   const testing::ScriptedSweep sweep("");
   sweep.folder.write("sweep.yaml",
                      "sweep: s\nbase: {backbone: ./backbone, task: cola, module.kind: adapter}\n"
@@ -93,7 +92,7 @@ TEST_CASE("A plan says in what the trials of a variant differ", "[orchestrator]"
                      "  other: {module.kind: lora, module.rank: 4, training.learning_rate: 0.5}\n"
                      "grid: {seed: [7, 8], user.note: [x, y]}\n");
   const std::string plan = sweep.plan().out;
-  // Not by the module or the learning rate, which the variant decides.
+  // The module and the learning rate are omitted because the variant sets them.
   for (const char* line :
        {"small    cola, seed 7, note x  new", "other    cola, seed 8, note y  "}) {
     CHECK(plan.find(line) != std::string::npos);

@@ -26,10 +26,10 @@ struct Runs {
   std::filesystem::path runs = folder.path() / "runs";
 
   static sweeps::TrialConfig config() {
-    sweeps::TrialConfig made = sweeps::default_config("adapter");
-    made.backbone = "minilm";
-    made.tasks = {"cola"};
-    return made;
+    sweeps::TrialConfig trial = sweeps::default_config("adapter");
+    trial.backbone = "minilm";
+    trial.tasks = {"cola"};
+    return trial;
   }
   protocol::TrialDirectory attempt(const std::string& trial, std::int64_t number = 1) const {
     protocol::TrialFile file;
@@ -58,7 +58,7 @@ results::Ending crash() {
 
 }  // namespace
 
-TEST_CASE("A record behind a torn line of attempt.jsonl is a line of its own", "[orchestrator]") {
+TEST_CASE("A record after a torn line of attempt.jsonl starts a new line", "[orchestrator]") {
   const Runs f;
   const protocol::TrialDirectory directory = f.attempt("t1");
   f.append(directory.attempt_log(), R"({"v":1,"type":"launched","pi)");
@@ -71,7 +71,7 @@ TEST_CASE("A record behind a torn line of attempt.jsonl is a line of its own", "
   CHECK(log.ending->outcome == Outcome::crashed);
   REQUIRE(log.launch);
   CHECK(log.launch->pid == 11);
-  CHECK(log.left_out.empty());  // nobody had said it whole
+  CHECK(log.left_out.empty());  // a torn line is not reported
   f.append(directory.attempt_log(), "rubbish\n");
   CHECK(protocol::read_attempt_log(directory).left_out ==
         std::vector<std::string>{directory.attempt_log().string() + ":5: it is not a JSON object"});
@@ -82,7 +82,7 @@ TEST_CASE("In an attempt log the first begin, last launch and first end count", 
   const protocol::TrialDirectory directory = f.attempt("t1");
   protocol::log_launch(directory, {11, 22, "first", "", "", "cpu-0", "1", 5});
   protocol::log_ending(directory, crash());
-  // Another orchestrator logs an end, and another one begins the attempt again.
+  // Another orchestrator logs a second ending, and a third one begins the attempt again.
   results::Ending stopped = crash();
   stopped.outcome = Outcome::stopped;
   stopped.reason = "its orchestrator died";
@@ -123,7 +123,7 @@ TEST_CASE("A rebuild reads more attempts than fit into one transaction", "[orche
                                             std::int64_t{512}});
 }
 
-TEST_CASE("A decision behind a torn line counts, and those before it too", "[orchestrator]") {
+TEST_CASE("Decisions before and after a torn line all count", "[orchestrator]") {
   const Runs f;
   const auto database = f.folder.path() / "petlab.db";
   results::Store store(database);
@@ -138,7 +138,7 @@ TEST_CASE("A decision behind a torn line counts, and those before it too", "[orc
                                         {protocol::Decision::What::retry, 3, 3}});
 }
 
-TEST_CASE("A later decision to retry never takes an earlier one back", "[orchestrator]") {
+TEST_CASE("A later retry decision never reverts an earlier one", "[orchestrator]") {
   const Runs f;
   results::Store store(f.folder.path() / "petlab.db");
   results::Batch batch = store.begin();
@@ -147,7 +147,7 @@ TEST_CASE("A later decision to retry never takes an earlier one back", "[orchest
   const auto retried_after = [](const results::Store& of) {
     return of.read().trial_facts(std::vector<std::string>{"t1"}).front().retried_after;
   };
-  // Two who decide at once may have looked in the other order.
+  // Two processes that decide at the same time may have read the attempts in the opposite order.
   decide(store, f.runs, "t1", {protocol::Decision::What::retry, 5, 1});
   CHECK(retried_after(store) == 5);
   decide(store, f.runs, "t1", {protocol::Decision::What::retry, 3, 2});
@@ -156,8 +156,9 @@ TEST_CASE("A later decision to retry never takes an earlier one back", "[orchest
   CHECK(retried_after(store) == 5);
 }
 
-TEST_CASE("A damaged attempt.jsonl is named, and the rest of the runs folder is read",
-          "[orchestrator]") {
+TEST_CASE(
+    "Damaged lines of attempt.jsonl are reported, and the rest of the runs folder is imported",
+    "[orchestrator]") {
   const Runs f;
   const protocol::TrialDirectory damaged = f.attempt("t1");
   f.append(damaged.attempt_log(), R"({"v":1,"type":"ended","outcome":"finished"})"
@@ -180,7 +181,7 @@ TEST_CASE("A damaged attempt.jsonl is named, and the rest of the runs folder is 
   CHECK(std::get<std::int64_t>(rows[0][0]) == 2);
 }
 
-TEST_CASE("A sweep's file with a member that is no trial is named and left out", "[orchestrator]") {
+TEST_CASE("A sweep file with an unknown member is reported and left out", "[orchestrator]") {
   const Runs f;
   protocol::log_ending(f.attempt("t1"), crash());
   const auto write = [&](const std::string& name, const std::string& member) {

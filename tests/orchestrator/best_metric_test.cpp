@@ -29,7 +29,7 @@ TEST_CASE("The best score is the mean over all metrics of all tasks", "[orchestr
   best.add(validation(1, "mrpc", "accuracy", 0.9));
   CHECK_FALSE(best.value());
   best.add(validation(1, "mrpc", "f1", 0.7));
-  CHECK(best.value() == Approx(0.7));  // 0.65 were the mean of the tasks' means
+  CHECK(best.value() == Approx(0.7));  // the mean of the tasks' means would be 0.65
   best.add(validation(2, "mrpc", "f1", 0.1));
   best.add(validation(2, "cola", "matthews", 0.1));
   best.add(validation(2, "mrpc", "accuracy", 0.1));
@@ -40,7 +40,7 @@ TEST_CASE("The best score is the mean over all metrics of all tasks", "[orchestr
   CHECK(best.value() == Approx(0.7));
 }
 
-TEST_CASE("Of a metric of which less is better the lowest is best", "[orchestrator]") {
+TEST_CASE("The best value of a metric to minimize is the lowest", "[orchestrator]") {
   const auto task = task_of("translation", {"ter"});
   BestMetric best({&task});
   best.add(validation(1, "translation", "ter", 60.0));
@@ -49,7 +49,7 @@ TEST_CASE("Of a metric of which less is better the lowest is best", "[orchestrat
   CHECK(best.value() == -40.0);
 }
 
-TEST_CASE("Metrics that this petlab does not know have no best score", "[orchestrator]") {
+TEST_CASE("An unknown metric has no best score", "[orchestrator]") {
   const auto task = task_of("mine", {"smile"});
   BestMetric best({&task});
   best.add(validation(1, "mine", "smile", 0.5));

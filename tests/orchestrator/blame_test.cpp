@@ -22,7 +22,7 @@ using Outcomes = std::vector<results::Outcome>;
 
 }  // namespace
 
-TEST_CASE("A crash is blamed on the one trial that had begun", "[orchestrator]") {
+TEST_CASE("A crash is blamed on the only trial that had started", "[orchestrator]") {
   const Blame blame = blame_for({Killed{6}, "one\nlast words\n"}, {false, true, {}, {}},
                                 {kBegun, kUnbegun, kUnbegun});
   CHECK(outcomes(blame) == Outcomes{crashed, never_started, never_started});
@@ -37,7 +37,8 @@ TEST_CASE("A crash is blamed on the one trial that had begun", "[orchestrator]")
   CHECK(blame.launch == LaunchBlame::none);
 }
 
-TEST_CASE("Of several that had begun nobody is blamed: each is tried alone", "[orchestrator]") {
+TEST_CASE("A crash with several started trials blames none and retries each alone",
+          "[orchestrator]") {
   const Blame blame = blame_for({Exited{1}, ""}, {false, true, {}, {}}, {kBegun, kUnbegun, kBegun});
   CHECK(outcomes(blame) == Outcomes{stopped, never_started, stopped});
   CHECK(blame.to_try_alone == std::vector<std::size_t>{0, 2});
@@ -45,13 +46,13 @@ TEST_CASE("Of several that had begun nobody is blamed: each is tried alone", "[o
         "the worker ended with exit code 1 with 2 trials running: retrying each alone");
 }
 
-TEST_CASE("Exit code 3 with a checkpoint is a stop, without one a crash", "[orchestrator]") {
+TEST_CASE("Exit code 3 is a stop with a checkpoint, and a crash without one", "[orchestrator]") {
   CHECK(outcomes(blame_for({Exited{3}, ""}, {false, true, {}, {}}, {kCheckpointed})) ==
         Outcomes{stopped});
   CHECK(outcomes(blame_for({Exited{3}, ""}, {false, true, {}, {}}, {kBegun})) == Outcomes{crashed});
 }
 
-TEST_CASE("What the run or the user did itself is nobody's blame", "[orchestrator]") {
+TEST_CASE("An ending caused by the run or the user is not blamed on a trial", "[orchestrator]") {
   const Blame stop = blame_for({Exited{3}, ""}, {true, false, {}, {}}, {kBegun, kUnbegun});
   CHECK(outcomes(stop) == Outcomes{stopped, never_started});
   CHECK(stop.endings[0].reason == "asked to stop");
@@ -75,21 +76,22 @@ TEST_CASE("What the run or the user did itself is nobody's blame", "[orchestrato
   CHECK(verdict_of(false, Verdict::timed_out).launch == LaunchBlame::none);
 }
 
-TEST_CASE("A worker that dies before it begins has a failed launch and a suspect",
+TEST_CASE("A worker that dies before its first trial means a failed launch and a suspect",
           "[orchestrator]") {
   const Blame blame =
       blame_for({Exited{1}, "no such library"}, {false, false, {}, {}}, {kUnbegun, kUnbegun});
   CHECK(outcomes(blame) == Outcomes{never_started, never_started});
   CHECK(blame.never_begun == 0);
   CHECK(blame.launch == LaunchBlame::failed);
-  // One that had finished others was launched well; what it was to begin next is suspect still.
+  // A worker that had finished other trials was launched properly, but its next trial is still
+  // suspect.
   const Blame later = blame_for({Exited{1}, ""}, {false, true, {}, {}}, {kUnbegun});
   CHECK(later.never_begun == 0);
   CHECK(later.launch == LaunchBlame::none);
   CHECK(blame_for({Exited{0}, ""}, {false, false, {}, {}}, {}).launch == LaunchBlame::none);
 }
 
-TEST_CASE("What a queue does to a job is no blame of its trial", "[orchestrator]") {
+TEST_CASE("A trial is not blamed for what the queue does to its job", "[orchestrator]") {
   const auto queue_ends = [](decltype(WorkerEnd::how) how, const UnfinishedAttempt& attempt,
                              bool any_begun) {
     return blame_for({std::move(how), ""}, {false, any_begun, {}, {}}, {attempt});
@@ -110,18 +112,18 @@ TEST_CASE("What a queue does to a job is no blame of its trial", "[orchestrator]
   CHECK(queue_ends(Refused{"invalid account"}, kUnbegun, false).launch == LaunchBlame::refused);
 }
 
-TEST_CASE("Three launches in a row that fail stop what they have in common", "[orchestrator]") {
+TEST_CASE("Three failed launches in a row disable the slot or stop the run", "[orchestrator]") {
   const auto after = [](int of_slot, int of_run, bool any_runs, bool queue) {
     return after_launch_failure({of_slot, of_run, 2, any_runs, queue});
   };
   CHECK_FALSE(after(2, 2, false, false).stop_slot);
   CHECK(after(3, 3, false, false).stop_slot);
   CHECK_FALSE(after(3, 3, false, false).stop_run);
-  // Slots that are given back in between count anew: three for each that the run may have.
+  // The count of a released slot restarts, so the run allows three failures for each of its slots.
   CHECK(after(1, 6, false, false).stop_run);
   CHECK_FALSE(after(1, 5, false, false).stop_run);
   CHECK_FALSE(after(1, 6, true, false).stop_run);
-  // A queue's jobs have one cause, wherever they ran.
+  // Failed launches of a queue's jobs have one cause, whatever their slots.
   CHECK(after(1, 3, false, true).stop_run);
   CHECK_FALSE(after(3, 3, false, true).stop_slot);
 }

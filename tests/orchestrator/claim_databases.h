@@ -21,19 +21,19 @@ namespace petlab::testing {
 
 inline constexpr int kTrials = 2;
 
-/// What is done to the database in one transaction.
+/// One transaction on the database.
 struct Write {
   enum class What { claim, forget, stopped, finished, rerun };
   What what = What::claim;
   int trial = 0;
-  std::int64_t number = 0;  // claim: at least; rerun: after
+  std::int64_t number = 0;  // claim: the lowest allowed number; otherwise: the attempt
   int owner = 0;
   std::int64_t planned_from = 0;
   auto operator<=>(const Write&) const = default;
 };
 
-/// What a real database says after a sequence of writes. Equal contents have equal numbers; 0 is
-/// that of the trials alone.
+/// The contents of a real database after a sequence of writes. Equal contents have equal numbers;
+/// number 0 has the trials without attempts.
 class Databases {
  public:
   Databases() { find_or_add({}); }
@@ -45,7 +45,7 @@ class Databases {
 
   struct Result {
     int state = 0;
-    int number = 0;  // of the attempt that was claimed; 0: none was given
+    int number = 0;  // of the claimed attempt; 0: the claim was refused
   };
   Result after(int state, const Write& write) {
     const auto known = results_.find({state, write});
@@ -65,7 +65,7 @@ class Databases {
 
   static std::string id(int trial) { return fmt::format("t{}", trial); }
 
-  // From nothing, in a transaction that is then rolled back.
+  // Replays the history on an empty database, in a transaction that is then rolled back.
   Result find_or_add(const std::vector<Write>& history) {
     results::Batch batch = store_.begin();
     for (int trial = 0; trial < kTrials; ++trial) {
@@ -103,18 +103,19 @@ class Databases {
         results::record_finished(batch, attempt, {}, 1);
       }
     }
-    State made{history, {}};
+    State state{history, {}};
     std::string content = forgotten;
     for (int trial = 0; trial < kTrials; ++trial) {
-      made.facts[trial] = store_.read().trial_facts(std::vector{id(trial)}).at(0);
-      content += fmt::format("; {} {}", made.facts[trial].changes, made.facts[trial].renewed_after);
-      for (const results::AttemptFacts& attempt : made.facts[trial].attempts) {
+      state.facts[trial] = store_.read().trial_facts(std::vector{id(trial)}).at(0);
+      content +=
+          fmt::format("; {} {}", state.facts[trial].changes, state.facts[trial].renewed_after);
+      for (const results::AttemptFacts& attempt : state.facts[trial].attempts) {
         content += fmt::format(" {}/{}/{}/{}", attempt.attempt.key, attempt.attempt.number,
                                attempt.begun.owner, static_cast<int>(attempt.outcome));
       }
     }
     const auto [entry, fresh] = numbers_.try_emplace(content, static_cast<int>(states_.size()));
-    if (fresh) states_.push_back(std::move(made));
+    if (fresh) states_.push_back(std::move(state));
     result.state = entry->second;
     return result;
   }

@@ -1,10 +1,10 @@
-// Every interleaving of two orchestrators over two trials, none left out: what each does to a claim
-// is a step of a small machine, a state is seen once, and what the database says is asked of a real
-// one. Directories, locks and workers are flags, so that no process and no file is needed.
+// Explores every interleaving of two orchestrators over two trials. A small state machine models
+// what an orchestrator does to a claim, and each state is visited once. Database contents come from
+// a real database; directories, locks and workers are flags, so no processes or files are needed.
 //
-// One source: the machine, its steps and what must hold of every state are one argument.
+// The machine, its steps and its invariants form one argument, so they are in one source file.
 //
-// A step is what nobody else can come in between: a transaction, a look at a lock, one file call.
+// A step is atomic: a transaction, a test of a lock or one file call.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,35 +35,35 @@ using testing::Databases;
 using testing::kTrials;
 using testing::Write;
 
-// The one that was dead before, two that start at once, and one that starts after a death.
+// Owner 0 died earlier, owners 1 and 2 start together, and owner 3 starts after one of them dies.
 constexpr int kOwners = 4;
 constexpr int kFormer = 0;
-constexpr int kNumbers = 8;  // of attempts of a trial, more than ever come
+constexpr int kNumbers = 8;  // attempt numbers of a trial; more than any interleaving uses
 
-// --- One state of the world. Bytes only, so that equal states are equal memory.
+// --- One state of the world. It has no padding, so equal states are equal memory.
 
 enum Life : std::int8_t { unborn, alive, dead, gone };
 enum Doing : std::int8_t { recovering, judging, looping };
 enum Standing : std::int8_t { unplanned, waiting, elsewhere, claimed, prepared, launched, settled };
 
-/// What is on the disk and in the process table of an attempt.
+/// An attempt's files and process.
 struct Files {
   std::int8_t owner;
-  std::int8_t made;
-  std::int8_t worker;    // one lives
-  std::int8_t finished;  // its events say so
+  std::int8_t directory;  // exists
+  std::int8_t worker;     // alive
+  std::int8_t finished;   // according to its events
 };
 
 struct Orchestrator {
-  std::int16_t snapshot;  // the database's state that it has read and not judged yet
+  std::int16_t snapshot;  // the database state that it read and has not yet planned from
   std::int8_t life;
   std::int8_t doing;
-  std::int8_t next;  // of the owners, to be looked at by its recovery
-  std::int8_t held;  // the dead owner whose lock it has, plus 1
+  std::int8_t next;  // the next owner that its recovery checks
+  std::int8_t held;  // 1 + the dead owner whose lock it holds; 0: none
   std::int8_t started;
-  std::int8_t cleared;  // the files of a dead one are removed
-  std::int8_t reruns;   // it is to make results again that are there when it starts
-  std::int8_t decided;  // bits: trials of which it has said so
+  std::int8_t cleared;  // its files were removed after its death
+  std::int8_t reruns;   // it reruns the results that exist when it starts
+  std::int8_t decided;  // bits: trials whose rerun it has recorded
   std::array<std::int8_t, kTrials> standing;
   std::array<std::int8_t, kTrials> number;
   std::array<std::int8_t, kTrials> planned_from;
@@ -74,7 +74,7 @@ struct World {
   std::int8_t deaths_left;
   std::int8_t returns_left;
   std::array<Orchestrator, kOwners> owners;
-  std::array<std::int8_t, kTrials> asked;  // bits: results of that number are to be made again
+  std::array<std::int8_t, kTrials> rerun_bits;  // bits: attempts whose results are to be rerun
   std::array<std::array<Files, kNumbers>, kTrials> files;
 };
 static_assert(std::has_unique_object_representations_v<World>);
@@ -86,14 +86,14 @@ struct Hash {
   }
 };
 
-/// What the former orchestrator had of a trial when it died.
+/// How far the former orchestrator had come with a trial when it died.
 enum class Left { nothing, claim, directory, begun, finished };
 
 class Explorer {
  public:
-  // Empty: no interleaving did what must not be. Else what, and the steps that led there.
-  // `deaths` of the two, and claims that are taken back: so many of each, at any moment.
-  // `reruns`: so many of the two were started with --rerun all.
+  // Returns an empty string if every interleaving is correct, else the problem and the steps that
+  // lead to it. At any moment up to `deaths` of the two orchestrators die and up to `returns`
+  // claims are given back. `reruns` of the two orchestrators run with --rerun all.
   std::string explore(const std::array<Left, kTrials>& left, int deaths, int returns,
                       int reruns = 0) {
     World world;
@@ -110,7 +110,7 @@ class Explorer {
       world.database = static_cast<std::int16_t>(claim.state);
       Files& files = world.files[trial][claim.number];
       files.owner = kFormer;
-      files.made = left[trial] != Left::claim;
+      files.directory = left[trial] != Left::claim;
       files.worker = left[trial] == Left::begun;
       files.finished = left[trial] == Left::finished;
     }
@@ -150,7 +150,7 @@ class Explorer {
     return entry->second;
   }
 
-  // The shortest way there.
+  // The steps of the shortest path to a state.
   std::string trace(std::size_t to) {
     if (to == 0) return {};
     const std::size_t from = states_[to].from;
@@ -162,7 +162,7 @@ class Explorer {
     return trace(from) + step;
   }
 
-  // From every state one must be reached where nothing is left to do.
+  // Checks that every state leads to one of `reached`, the states where nothing is left to do.
   std::string endless(std::vector<std::size_t> reached) {
     std::sort(steps_.begin(), steps_.end());
     std::vector<bool> ends(states_.size());
@@ -192,7 +192,7 @@ class Explorer {
         next.files[trial][number].worker = 0;
         next.files[trial][number].finished = 1;
         step([&] { return fmt::format("the worker of {}/{} finishes", trial, number); }, next);
-        // Its guardian ends it.
+        // The guardian of a dead owner can also kill the worker.
         if (world.owners[world.files[trial][number].owner].life != dead) continue;
         next.files[trial][number].finished = 0;
         step([&] { return fmt::format("the worker of {}/{} dies", trial, number); }, next);
@@ -204,7 +204,7 @@ class Explorer {
   void steps_of(const World& world, int self, const Step& step) {
     const Orchestrator& me = world.owners[self];
     if (me.life == unborn) {
-      // Two at once, at most.
+      // At most two run at the same time.
       if (world.owners[1].life != dead && world.owners[2].life != dead) return;
       World next = world;
       next.owners[self].life = alive;
@@ -249,7 +249,7 @@ class Explorer {
                        [&](const Orchestrator& other) { return other.held == owner + 1; });
   }
 
-  // An open attempt of the owner: trial and number, which is 0 where there is none.
+  // An open attempt of the owner, as trial and number; number 0: none.
   std::pair<int, int> open_of(const World& world, int owner) const {
     for (int trial = 0; trial < kTrials; ++trial) {
       for (const AttemptFacts& attempt : databases_.facts(world.database, trial).attempts) {
@@ -261,7 +261,7 @@ class Explorer {
     return {0, 0};
   }
 
-  // orchestrator/recovery/recovery.cpp, one dead owner after another.
+  // Models orchestrator/recovery/recovery.cpp, which recovers one dead owner after another.
   template <typename Step>
   void recover(const World& world, int self, const Step& step) {
     World next = world;
@@ -305,7 +305,7 @@ class Explorer {
       return;
     }
     const Files& files = world.files[trial][number];
-    const Write::What what = !files.made      ? Write::What::forget
+    const Write::What what = !files.directory ? Write::What::forget
                              : files.finished ? Write::What::finished
                                               : Write::What::stopped;
     write(next, {what, trial, number, 0, 0});
@@ -345,9 +345,9 @@ class Explorer {
     return plan.state;
   }
 
-  // orchestrator/running/trial_table.cpp, bring_up_to_date(): each decision is a transaction of its
-  // own, made of what was read before all of them. The first trial to be made again that it has not
-  // decided on; -1: none.
+  // The first trial to rerun for which it has not yet recorded a decision; -1: none. Models
+  // bring_up_to_date() of orchestrator/running/trial_table.cpp: each decision is a separate
+  // transaction, based on what was read before all of them.
   int to_rerun(const World& world, int self) {
     for (int trial = 0; trial < kTrials; ++trial) {
       if (world.owners[self].decided & (1 << trial)) continue;
@@ -361,15 +361,15 @@ class Explorer {
     Orchestrator& me = world.owners[self];
     const auto latest = databases_.facts(me.snapshot, trial).attempts.back().attempt.number;
     write(world, {Write::What::rerun, trial, latest, 0, 0});
-    world.asked[trial] |= static_cast<std::int8_t>(1 << latest);
+    world.rerun_bits[trial] |= static_cast<std::int8_t>(1 << latest);
     me.decided |= static_cast<std::int8_t>(1 << trial);
-    if (to_rerun(world, self) < 0) {  // then all is read anew
+    if (to_rerun(world, self) < 0) {  // then it reads the database again
       me.snapshot = world.database;
       me.reruns = me.decided = 0;
     }
   }
 
-  // At the start all, later those that others had.
+  // Plans all trials at the start, and later only those that others had.
   void judge(World& world, int self) {
     Orchestrator& me = world.owners[self];
     for (int trial = 0; trial < kTrials; ++trial) {
@@ -388,30 +388,30 @@ class Explorer {
     switch (static_cast<Standing>(me.standing[trial])) {
       case waiting: {
         int highest = 0;
-        for (int made = 1; made < kNumbers; ++made) {
-          if (world.files[trial][made].made) highest = made;
+        for (int existing = 1; existing < kNumbers; ++existing) {
+          if (world.files[trial][existing].directory) highest = existing;
         }
-        const int given =
+        const int granted =
             write(next, {Write::What::claim, trial, highest + 1, self, me.planned_from[trial]})
                 .number;
         me.planned_from[trial] = 0;
-        me.standing[trial] = given > 0 ? claimed : elsewhere;
-        me.number[trial] = static_cast<std::int8_t>(given);
-        if (given > 0) next.files[trial][given] = {static_cast<std::int8_t>(self), 0, 0, 0};
+        me.standing[trial] = granted > 0 ? claimed : elsewhere;
+        me.number[trial] = static_cast<std::int8_t>(granted);
+        if (granted > 0) next.files[trial][granted] = {static_cast<std::int8_t>(self), 0, 0, 0};
         step(
             [&] {
-              return given > 0 ? fmt::format("{} claims {}/{}", self, trial, given)
-                               : fmt::format("{} is refused {}", self, trial);
+              return granted > 0 ? fmt::format("{} claims {}/{}", self, trial, granted)
+                                 : fmt::format("{} is refused {}", self, trial);
             },
             next);
         return;
       }
       case claimed:
-        next.files[trial][number].made = 1;
+        next.files[trial][number].directory = 1;
         me.standing[trial] = prepared;
         step([&] { return fmt::format("{} makes the directory {}/{}", self, trial, number); },
              next);
-        if (world.returns_left > 0) {  // its checkpoint is gone: planned again
+        if (world.returns_left > 0) {  // the checkpoint is missing, so the trial is planned again
           next = world;
           --next.returns_left;
           write(next, {Write::What::forget, trial, number, 0, 0});
@@ -459,9 +459,9 @@ class Explorer {
       const auto trained = std::count_if(files.begin(), files.end(), [](const Files& attempt) {
         return attempt.worker || attempt.finished;
       });
-      const auto wanted = 1 + std::popcount(static_cast<std::uint8_t>(world.asked[trial]));
-      if (trained > wanted) {
-        return fmt::format("trial {} is trained {} times, expected {}", trial, trained, wanted);
+      const auto expected = 1 + std::popcount(static_cast<std::uint8_t>(world.rerun_bits[trial]));
+      if (trained > expected) {
+        return fmt::format("trial {} is trained {} times, expected {}", trial, trained, expected);
       }
     }
     return {};
@@ -476,9 +476,9 @@ class Explorer {
       const auto finished = std::count_if(
           attempts.begin(), attempts.end(),
           [](const AttemptFacts& attempt) { return attempt.outcome == Outcome::finished; });
-      const auto wanted = 1 + std::popcount(static_cast<std::uint8_t>(world.asked[trial]));
-      if (finished != wanted) {
-        return fmt::format("trial {} finished {} times, expected {}", trial, finished, wanted);
+      const auto expected = 1 + std::popcount(static_cast<std::uint8_t>(world.rerun_bits[trial]));
+      if (finished != expected) {
+        return fmt::format("trial {} finished {} times, expected {}", trial, finished, expected);
       }
     }
     return what_is_wrong(world);
@@ -493,12 +493,12 @@ class Explorer {
 
 }  // namespace
 
-TEST_CASE("no interleaving of two orchestrators trains a trial twice or leaves it out",
+TEST_CASE("No interleaving of two orchestrators trains a trial twice or skips it",
           "[orchestrator]") {
   Explorer explorer;
   constexpr std::array kAll = {Left::nothing, Left::claim, Left::directory, Left::begun,
                                Left::finished};
-  // Under a sanitizer it takes minutes; a part of it runs every line that there is.
+  // Under a sanitizer the whole exploration takes minutes; a part of it covers every line.
 #ifdef __SANITIZE_ADDRESS__
   constexpr bool kWhole = false;
 #else
@@ -514,7 +514,7 @@ TEST_CASE("no interleaving of two orchestrators trains a trial twice or leaves i
       }
     }
   }
-  // Results that are to be made again, by one of the two or by both.
+  // One or both orchestrators rerun existing results.
   for (const Left other : {Left::nothing, Left::claim}) {
     for (const int deaths : {0, 1}) {
       for (const int reruns : {1, 2}) {
@@ -525,7 +525,7 @@ TEST_CASE("no interleaving of two orchestrators trains a trial twice or leaves i
       }
     }
   }
-  // A model that can do nothing would find nothing.
+  // A model that explores too little would find no problem.
   CHECK(explorer.states() > (kWhole ? 5'000'000 : 100'000));
   CHECK(explorer.databases() > (kWhole ? 6000 : 100));
 }

@@ -1,4 +1,4 @@
-// What a user does from another terminal, with the program, while a sweep runs.
+// Commands that a user runs in another terminal while a sweep runs.
 #include "orchestrator/recovery/control.h"
 
 #include <nlohmann/json.hpp>
@@ -20,8 +20,7 @@ const char* const kDb = "--db sweep.db";
 
 }  // namespace
 
-TEST_CASE("A trial that runs is cancelled within two seconds, and retried later",
-          "[orchestrator]") {
+TEST_CASE("A running trial is cancelled within seconds, and retried later", "[orchestrator]") {
   const ScriptedSweep sweep(
       "  long: {seed: 1, user: {steps: 2000, step_ms: 20, checkpoint_every: 10}}\n"
       "  short: {seed: 2}\n");
@@ -54,7 +53,7 @@ TEST_CASE("A trial that runs is cancelled within two seconds, and retried later"
   CHECK(plan["trials"][0]["why"].get<std::string>().find("resumes from step") != std::string::npos);
 }
 
-TEST_CASE("Trials that wait are cancelled, and come back while the run goes on", "[orchestrator]") {
+TEST_CASE("Waiting trials are cancelled, and come back during the same run", "[orchestrator]") {
   const ScriptedSweep sweep(
       "  first: {seed: 1, user: {steps: 150, step_ms: 20}}\n"
       "  bad: {seed: 2, user: {behaviour: error, attempts: 1}}\n"
@@ -72,7 +71,7 @@ TEST_CASE("Trials that wait are cancelled, and come back while the run goes on",
         std::string::npos);
 }
 
-TEST_CASE("A failed trial is tried again by a run that goes on", "[orchestrator]") {
+TEST_CASE("A run in progress retries a failed trial on request", "[orchestrator]") {
   const ScriptedSweep sweep(
       "  bad: {seed: 2, user: {behaviour: error, attempts: 1}}\n"
       "  long: {seed: 1, user: {steps: 200, step_ms: 20}}\n");
@@ -89,7 +88,8 @@ TEST_CASE("A failed trial is tried again by a run that goes on", "[orchestrator]
   CHECK(again.err.find("finished in attempt 2: nothing to retry") != std::string::npos);
 }
 
-TEST_CASE("An attempt of another host is retried only when it is declared dead", "[orchestrator]") {
+TEST_CASE("A trial that runs on another host is retried only after it is declared dead",
+          "[orchestrator]") {
   const ScriptedSweep sweep("  a: {seed: 1}\n");
   CHECK(sweep.run().exit_code == 0);
   const std::string id = id_of(sweep, 1);
@@ -113,7 +113,7 @@ TEST_CASE("An attempt of another host is retried only when it is declared dead",
   CHECK(sweep.number("SELECT attempt FROM results LIMIT 1") == 2);
 }
 
-TEST_CASE("petlab stop lets the running trials finish, with --now they stop at a checkpoint",
+TEST_CASE("petlab stop lets running trials finish, and with --now stops them at a checkpoint",
           "[orchestrator]") {
   const ScriptedSweep sweep(
       "  a: {seed: 1, user: {steps: 60, step_ms: 20, checkpoint_every: 5}}\n"
@@ -123,7 +123,7 @@ TEST_CASE("petlab stop lets the running trials finish, with --now they stop at a
   REQUIRE(sweep.until("SELECT count(*) FROM progress"));
   const auto stop = sweep.petlab("stop sweep.yaml");
   CHECK(stop.out.find("petlab run of sweep scripted (process ") == 0);
-  CHECK(sweep.petlab("stop sweep.yaml").exit_code == 0);  // again: nothing harder
+  CHECK(sweep.petlab("stop sweep.yaml").exit_code == 0);  // repeating it does not force the stop
   CHECK(first.wait().exit_code == 3);
   CHECK(sweep.text("SELECT outcome FROM attempts") == "finished");
   CHECK(sweep.petlab("stop sweep.yaml").out.find("no petlab run is active in") == 0);
@@ -158,7 +158,7 @@ TEST_CASE("status, show and logs follow a sweep while it runs", "[orchestrator]"
       std::string::npos);
   const auto logs = sweep.petlab(fmt::format("logs {} {}", id_of(sweep, 2), kDb));
   CHECK(logs.out == "about to crash in training\n");
-  // Ends with the attempt.
+  // Following ends with the attempt.
   const auto followed = sweep.petlab(fmt::format("logs -f {} {}", id_of(sweep, 1), kDb));
   CHECK(followed.exit_code == 0);
   CHECK(followed.err.find("the worker has printed nothing") != std::string::npos);
@@ -169,12 +169,12 @@ TEST_CASE("status, show and logs follow a sweep while it runs", "[orchestrator]"
         std::string::npos);
   CHECK(shown.out.find("last lines of its log:\n    about to crash in training\n") !=
         std::string::npos);
-  const auto nobody = sweep.petlab(fmt::format("show xyz {}", kDb));
-  CHECK(nobody.exit_code == 2);
-  CHECK(nobody.err.find("trial xyz is not in sweep.db") != std::string::npos);
+  const auto unknown = sweep.petlab(fmt::format("show xyz {}", kDb));
+  CHECK(unknown.exit_code == 2);
+  CHECK(unknown.err.find("trial xyz is not in sweep.db") != std::string::npos);
 }
 
-TEST_CASE("Run with --rerun stale renews what the views show, and a rebuilt database agrees",
+TEST_CASE("Run with --rerun stale replaces the results in the views, and a rebuilt database agrees",
           "[orchestrator]") {
   const ScriptedSweep sweep("  a: {seed: 1}\n  b: {seed: 2}\n");
   CHECK(sweep.run().exit_code == 0);
@@ -205,7 +205,7 @@ TEST_CASE("Run with --rerun stale renews what the views show, and a rebuilt data
         results::query(sweep.database(), all).rows);
 }
 
-TEST_CASE("Run with --rerun failed tries again what has failed, and only that", "[orchestrator]") {
+TEST_CASE("Run with --rerun failed retries failed trials, and no others", "[orchestrator]") {
   const ScriptedSweep sweep(
       "  good: {seed: 1}\n  bad: {seed: 2, user: {behaviour: error, attempts: 1}}\n");
   CHECK(sweep.run().exit_code == 1);

@@ -1,4 +1,4 @@
-// What workers hear when their orchestrator dies.
+// Which signals workers get when their orchestrator dies.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/types.h>
@@ -18,8 +18,8 @@ using namespace petlab;
 
 namespace {
 
-// A trial of about three seconds that counts its SIGTERMs in a file and, when asked, takes half a
-// second for its checkpoint; a run of it, and what is known of that.
+// A run of one trial, with the pids of its processes. The trial takes about three seconds, counts
+// its SIGTERMs in a file and takes half a second for its checkpoint when it is asked to stop.
 class Dying {
  public:
   Dying()
@@ -28,11 +28,11 @@ class Dying {
             fmt::format("  a: {{seed: 1, user: {{steps: 150, step_ms: 20, checkpoint_every: 1000, "
                         "stop_ms: 500, stops: {}}}}}\n",
                         stops_.string())),
-        run_([this] { return go_on(); }) {
+        run_([this] { return run_sweep(); }) {
     REQUIRE(sweep.until("SELECT count(*) FROM metrics"));
     const std::string owner = sweep.text("SELECT owner FROM attempts");
     orchestrator = std::stoi(owner);
-    // The kernel's list may lack one while another child ends.
+    // The kernel's list may omit a child while another one exits.
     for (int tries = 0; tries < 500 && guardians.empty(); ++tries) {
       std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", orchestrator));
       for (pid_t child = 0; children >> child;) {
@@ -45,7 +45,7 @@ class Dying {
     REQUIRE(guardians.size() == 1);
   }
 
-  testing::CommandResult go_on() const {
+  testing::CommandResult run_sweep() const {
     return sweep.petlab(fmt::format("run sweep.yaml --slots 1 --grace 5s --worker {}",
                                     testing::program("scripted-worker").string()));
   }
@@ -59,7 +59,7 @@ class Dying {
   }
   static void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(10)); }
   void wait() { run_.wait(); }
-  bool went_on_from_a_checkpoint() const {
+  bool resumed_from_a_checkpoint() const {
     return sweep.number("SELECT count(*) FROM attempts WHERE resume_step > 0") == 1;
   }
 
@@ -83,10 +83,10 @@ TEST_CASE("A worker whose orchestrator was killed is asked to stop once",
   Dying dying;
   ::kill(dying.orchestrator, SIGKILL);
   dying.wait();
-  // It clears up while the worker writes its checkpoint.
-  CHECK(dying.go_on().exit_code == 0);
+  // The next run starts its recovery while the worker still writes its checkpoint.
+  CHECK(dying.run_sweep().exit_code == 0);
   CHECK(dying.stops() == "T");
-  CHECK(dying.went_on_from_a_checkpoint());
+  CHECK(dying.resumed_from_a_checkpoint());
 }
 
 TEST_CASE("A worker whose orchestrator and guardian were killed is asked to stop by the next run",
@@ -97,9 +97,9 @@ TEST_CASE("A worker whose orchestrator and guardian were killed is asked to stop
   ::kill(dying.orchestrator, SIGKILL);
   dying.wait();
   CHECK(dying.stops().empty());
-  CHECK(dying.go_on().exit_code == 0);
+  CHECK(dying.run_sweep().exit_code == 0);
   CHECK(dying.stops() == "T");
-  CHECK(dying.went_on_from_a_checkpoint());
+  CHECK(dying.resumed_from_a_checkpoint());
 }
 
 TEST_CASE("A suspended worker is continued so that it can stop after its orchestrator was killed",
@@ -110,12 +110,12 @@ TEST_CASE("A suspended worker is continued so that it can stop after its orchest
   for (const pid_t guardian : dying.guardians) ::kill(guardian, SIGKILL);
   ::kill(dying.orchestrator, SIGKILL);
   dying.wait();
-  // Not before: the kernel hangs up on a suspended process group when its parents die.
+  // Suspend it only now: the kernel sends SIGHUP to a suspended process group whose parent dies.
   ::kill(-worker, SIGSTOP);
   CHECK(dying.stops().empty());
-  CHECK(dying.go_on().exit_code == 0);
+  CHECK(dying.run_sweep().exit_code == 0);
   CHECK(dying.stops() == "T");
-  CHECK(dying.went_on_from_a_checkpoint());
+  CHECK(dying.resumed_from_a_checkpoint());
 }
 
 TEST_CASE("A worker that was asked to stop is not asked again when its orchestrator is killed",
@@ -125,12 +125,12 @@ TEST_CASE("A worker that was asked to stop is not asked again when its orchestra
   REQUIRE(dying.until_stopped());
   ::kill(dying.orchestrator, SIGKILL);
   dying.wait();
-  CHECK(dying.go_on().exit_code == 0);
+  CHECK(dying.run_sweep().exit_code == 0);
   CHECK(dying.stops() == "T");
-  CHECK(dying.went_on_from_a_checkpoint());
+  CHECK(dying.resumed_from_a_checkpoint());
 }
 
-TEST_CASE("A run trains and hears signals while a dead one's worker does not end",
+TEST_CASE("A run trains and handles signals while the worker of a dead run keeps running",
           "[orchestrator][kernel]") {
   const testing::ScriptedSweep sweep(
       "  a: {seed: 1, priority: 1, user: {behaviour: ignore_sigterm}}\n  b: {seed: 2}\n");
@@ -142,7 +142,7 @@ TEST_CASE("A run trains and hears signals while a dead one's worker does not end
   testing::Background first([&] { return run("--slots 1", ""); });
   REQUIRE(sweep.until("SELECT count(*) FROM attempts WHERE started_at > 0"));
   const auto worker = static_cast<pid_t>(sweep.number("SELECT pid FROM attempts"));
-  // It ignores signals from its second step on.
+  // It ignores SIGTERM from its second step on.
   REQUIRE(sweep.until("SELECT count(*) >= 2 FROM metrics"));
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   ::kill(std::stoi(sweep.text("SELECT owner FROM attempts")), SIGKILL);
@@ -155,7 +155,7 @@ TEST_CASE("A run trains and hears signals while a dead one's worker does not end
   CHECK(result.exit_code == 3);
   CHECK(took < std::chrono::seconds(28));
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 1);
-  // What was not cleared up then is by the next.
+  // The next run recovers the rest.
   CHECK(run("--slots 2", "timeout 60").exit_code == 0);
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 2);
 }

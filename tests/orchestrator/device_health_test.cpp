@@ -9,7 +9,7 @@ namespace {
 // "A1": trial 1 fails on device A; "a": a trial finishes there.
 std::string disabled_after(const std::vector<std::string>& events) {
   DeviceHealth health;
-  std::string told;
+  std::string changes;
   for (const std::string& event : events) {
     const std::string device(1, static_cast<char>(std::toupper(event[0])));
     if (event.size() == 1) {
@@ -18,10 +18,10 @@ std::string disabled_after(const std::vector<std::string>& events) {
       health.failed(device, {static_cast<std::size_t>(std::stoi(event.substr(1))), 1});
     }
     for (const DeviceHealth::Change& change : health.take_changes()) {
-      told += (change.disabled ? "-" : "+") + change.device;
+      changes += (change.disabled ? "-" : "+") + change.device;
     }
   }
-  return told;
+  return changes;
 }
 
 }  // namespace
@@ -30,30 +30,30 @@ TEST_CASE("A device is disabled when three trials in a row fail there and others
           "[orchestrator]") {
   struct Row {
     std::vector<std::string> events;
-    std::string told;
+    std::string changes;
   };
   for (const Row& row : {
-           Row{{"A1", "A2", "A3"}, ""},                             // nothing finished anywhere
-           Row{{"A1", "A2", "A3", "b"}, "-A"},                      // the proof comes later
-           Row{{"b", "A1", "A2"}, ""},                              // two are too few
-           Row{{"b", "A1", "A2", "A3"}, "-A"},                      //
-           Row{{"b", "A1", "A1", "A1"}, ""},                        // one trial, three times
-           Row{{"b", "A1", "A2", "a", "A3"}, ""},                   // not in a row
-           Row{{"b", "B9", "A1", "A2", "A3"}, ""},                  // the other fails as well
-           Row{{"b", "B9", "A1", "A2", "A3", "b"}, "-A"},           //
-           Row{{"A1", "B4", "A2", "B5", "A3", "B6"}, ""},           // everything fails everywhere
-           Row{{"b", "B1", "b", "A1", "A2", "A3"}, ""},             // one failed on both
-           Row{{"b", "A1", "A2", "A3", "B1"}, "-A+A"},              // it is the trials' fault
-           Row{{"b", "A1", "A2", "A3", "A4", "B1"}, "-A"},          // of the others there are three
+           Row{{"A1", "A2", "A3"}, ""},                     // nothing finished anywhere
+           Row{{"A1", "A2", "A3", "b"}, "-A"},              // the proof comes later
+           Row{{"b", "A1", "A2"}, ""},                      // two are too few
+           Row{{"b", "A1", "A2", "A3"}, "-A"},              //
+           Row{{"b", "A1", "A1", "A1"}, ""},                // one trial, three times
+           Row{{"b", "A1", "A2", "a", "A3"}, ""},           // not in a row
+           Row{{"b", "B9", "A1", "A2", "A3"}, ""},          // the other fails as well
+           Row{{"b", "B9", "A1", "A2", "A3", "b"}, "-A"},   //
+           Row{{"A1", "B4", "A2", "B5", "A3", "B6"}, ""},   // everything fails everywhere
+           Row{{"b", "B1", "b", "A1", "A2", "A3"}, ""},     // one failed on both
+           Row{{"b", "A1", "A2", "A3", "B1"}, "-A+A"},      // the trials are at fault
+           Row{{"b", "A1", "A2", "A3", "A4", "B1"}, "-A"},  // three others failed on A alone
            Row{{"b", "A1", "A2", "A3", "A4", "B1", "B2"}, "-A+A"},  //
            Row{{"b", "A1", "A2", "A3", "B4", "B5", "B6"}, "-A"},    // one device always remains
            Row{{"c", "A1", "A2", "A3", "B4", "B5", "B6"}, "-A-B"},  //
-           Row{{"b", "A1", "A2", "A3", "a", "b"}, "-A"},            // begun before it was disabled
+           Row{{"b", "A1", "A2", "A3", "a", "b"}, "-A"},            // started before A was disabled
        }) {
     std::string events;
     for (const std::string& event : row.events) events += event + " ";
     INFO(events);
-    CHECK(disabled_after(row.events) == row.told);
+    CHECK(disabled_after(row.events) == row.changes);
   }
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("Failures on a disabled device are excused once, those of a trial at f
   CHECK(excused[0].trial == 1);
   CHECK(excused[0].attempt == 7);
   CHECK(health.take_excused().empty());
-  // One that was at work there when the device was disabled.
+  // A trial that was running there when the device was disabled.
   health.failed("A", {5, 1});
   excused = health.take_excused();
   REQUIRE(excused.size() == 1);

@@ -26,7 +26,7 @@ std::string content(const std::filesystem::path& file) {
   return std::move(text).str();
 }
 
-// A scripted run, and a hook that looks at its database by the real clock.
+// A scripted run, and a hook that polls its database on the real clock.
 class HookedRun {
  public:
   explicit HookedRun(int trials) : run(trials), got(run.files.folder.path() / "got") {
@@ -38,7 +38,7 @@ class HookedRun {
   }
   void append() { options.command = "cat >> " + got.string(); }
 
-  // As the next run does with a hook: all trials are read.
+  // Reads all trials, as the hook of the next run does.
   std::unique_ptr<orchestrator::EventHook> look() {
     auto hook = std::make_unique<orchestrator::EventHook>(io, *run.store, run.sweep, options, run);
     for (const sweeps::SweepTrial& trial : run.sweep.trials) hook->settled(trial.id.value);
@@ -93,34 +93,34 @@ TEST_CASE("Events follow from the database and are delivered once", "[orchestrat
   REQUIRE(words(events) == Words{"trial_finished 1", "trial_stalled 1", "trial_finished 2",
                                  "trial_failed 1", "sweep_done"});
   const results::AttemptFacts failed = hooked.run.facts(2).attempts.at(0);
-  Json wanted = {{"v", 1},
-                 {"id", events[3].at("id")},
-                 {"event", "trial_failed"},
-                 {"time", *failed.ended_at},
-                 {"sweep", hooked.run.sweep.name},
-                 {"variant", "v3"},
-                 {"trial", hooked.run.sweep.trials[2].id.value},
-                 {"attempt", 1},
-                 {"outcome", "failed"},
-                 {"reason", "the script says so"},
-                 {"last_lines", "the script's last line"},
-                 {"host", failed.begun.host},
-                 {"database", hooked.options.database.string()},
-                 {"runs", hooked.options.runs.string()}};
-  if (!failed.begun.device.empty()) wanted["device"] = failed.begun.device;
-  CHECK(events[3] == wanted);
-  wanted = {{"v", 1},
-            {"id", events[4].at("id")},
-            {"event", "sweep_done"},
-            {"time", events[4].at("time")},
-            {"sweep", hooked.run.sweep.name},
-            {"total", 3},
-            {"done", 2},
-            {"failed", 1},
-            {"cancelled", 0},
-            {"database", hooked.options.database.string()},
-            {"runs", hooked.options.runs.string()}};
-  CHECK(events[4] == wanted);
+  Json expected = {{"v", 1},
+                   {"id", events[3].at("id")},
+                   {"event", "trial_failed"},
+                   {"time", *failed.ended_at},
+                   {"sweep", hooked.run.sweep.name},
+                   {"variant", "v3"},
+                   {"trial", hooked.run.sweep.trials[2].id.value},
+                   {"attempt", 1},
+                   {"outcome", "failed"},
+                   {"reason", "the script says so"},
+                   {"last_lines", "the script's last line"},
+                   {"host", failed.begun.host},
+                   {"database", hooked.options.database.string()},
+                   {"runs", hooked.options.runs.string()}};
+  if (!failed.begun.device.empty()) expected["device"] = failed.begun.device;
+  CHECK(events[3] == expected);
+  expected = {{"v", 1},
+              {"id", events[4].at("id")},
+              {"event", "sweep_done"},
+              {"time", events[4].at("time")},
+              {"sweep", hooked.run.sweep.name},
+              {"total", 3},
+              {"done", 2},
+              {"failed", 1},
+              {"cancelled", 0},
+              {"database", hooked.options.database.string()},
+              {"runs", hooked.options.runs.string()}};
+  CHECK(events[4] == expected);
   std::set<std::string> ids;
   for (const Json& event : events) ids.insert(event.at("id"));
   CHECK(ids.size() == events.size());
@@ -128,20 +128,20 @@ TEST_CASE("Events follow from the database and are delivered once", "[orchestrat
   hooked.deliver();
   CHECK(hooked.events().empty());
 
-  // Killed after a delivery and before its mark: the same text again.
+  // After a kill between delivery and mark, the same events are delivered again.
   std::string marks = content(hooked.marks());
   for (int line = 0; line < 2; ++line) marks.erase(marks.rfind('\n', marks.size() - 2) + 1);
   std::ofstream(hooked.marks(), std::ios::binary) << marks;
   hooked.deliver();
   CHECK(hooked.events() == std::vector<Json>(events.begin() + 3, events.end()));
-  // Or while it wrote the mark.
+  // The same happens after a kill while the mark is written.
   std::ofstream(hooked.marks(), std::ios::binary) << marks << R"({"v":1,"deliv)";
   hooked.deliver();
   CHECK(hooked.events() == std::vector<Json>(events.begin() + 3, events.end()));
   hooked.deliver();
   CHECK(hooked.events().empty());
 
-  // A trial that is tried again makes the sweep another.
+  // A retried trial causes another sweep_done event.
   hooked.run.options.rerun_failed = true;
   hooked.run.script(2, {{Does::fail}, {}});
   hooked.run.execute();
@@ -152,7 +152,8 @@ TEST_CASE("Events follow from the database and are delivered once", "[orchestrat
   CHECK(later[1].at("done") == 3);
 }
 
-TEST_CASE("What happened before the first run with a command is no event", "[orchestrator]") {
+TEST_CASE("Trials that ended before the first run with a command cause no events",
+          "[orchestrator]") {
   HookedRun hooked(2);
   hooked.run.execute();
   hooked.deliver();
@@ -163,12 +164,12 @@ TEST_CASE("What happened before the first run with a command is no event", "[orc
   CHECK(words(hooked.events()) == Words{"trial_finished 2", "sweep_done"});
 }
 
-TEST_CASE("An attempt of another sweep is no event of this one", "[orchestrator]") {
+TEST_CASE("Attempts of another sweep cause no events", "[orchestrator]") {
   HookedRun hooked(2);
   hooked.deliver();
   hooked.run.execute();
   hooked.run.sweep.name = "another";
-  hooked.deliver();  // the first run of that name
+  hooked.deliver();  // the first run of a sweep of that name
   CHECK(hooked.events().empty());
   std::ofstream(hooked.marks(), std::ios::binary) << "";
   hooked.deliver();
@@ -215,8 +216,7 @@ TEST_CASE("A command that hangs is killed at its limit", "[orchestrator]") {
   CHECK(content(hooked.got) == "try\ntry\ntry\n");
 }
 
-TEST_CASE("A run that is over waits for its command until the limit or a signal",
-          "[orchestrator]") {
+TEST_CASE("A finished run waits for its command until the limit or a signal", "[orchestrator]") {
   HookedRun hooked(2);
   hooked.deliver();
   hooked.run.execute();

@@ -9,7 +9,8 @@
 using namespace petlab;
 using namespace petlab::orchestrator;
 
-TEST_CASE("A worker's held lock is life, also when its orchestrator's is free", "[orchestrator]") {
+TEST_CASE("A held worker lock means alive, even if the lock of its orchestrator is free",
+          "[orchestrator]") {
   const testing::TempDir folder;
   const HostIdentity here = this_host();
   results::NewAttempt begun;
@@ -23,7 +24,7 @@ TEST_CASE("A worker's held lock is life, also when its orchestrator's is free", 
       LockFile::try_lock(folder.path() / (begun.owner + ".cpu-0.lock"));
   REQUIRE(worker);
   CHECK(liveness(begun, folder.path(), here) == Liveness::alive);
-  // That of another orchestrator says nothing.
+  // The lock of another orchestrator's worker does not count.
   begun.owner = "123-4567-89ac";
   folder.write(begun.owner + ".lock", "");
   CHECK(liveness(begun, folder.path(), here) == Liveness::dead);

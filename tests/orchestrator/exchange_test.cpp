@@ -1,4 +1,4 @@
-// What decides in an exchange between machines; tests/end_to_end/exchange.py has the rest.
+// The rules of an exchange between machines; tests/end_to_end/exchange.py tests the rest.
 #include <cmath>
 
 #include "orchestrator/exchange/archive_format.h"
@@ -14,7 +14,7 @@ namespace {
 using protocol::Decision;
 using results::CountedValue;
 
-TEST_CASE("values of two results are compared to the bit, a test score is named first") {
+TEST_CASE("Values of two results are compared bit by bit, and test scores are named first") {
   const std::vector<CountedValue> here = {{"test", "cola", "accuracy", 3, 0.5},
                                           {"validation", "cola", "accuracy", 1, 0.1},
                                           {"validation", "cola", "accuracy", 2, std::nullopt}};
@@ -37,12 +37,12 @@ TEST_CASE("values of two results are compared to the bit, a test score is named 
         "accuracy of cola on validation at step 2 is undefined there and was not reported here");
 }
 
-TEST_CASE("a negative zero is another number") {
+TEST_CASE("Negative zero differs from zero") {
   CHECK_FALSE(
       difference_of_values({{"test", "a", "b", 1, 0.0}}, {{"test", "a", "b", 1, -0.0}}).empty());
 }
 
-TEST_CASE("decisions come with the attempts that they speak of, by the numbers of here") {
+TEST_CASE("Decisions are imported with their attempts, under local attempt numbers") {
   ForeignDecisions there;
   there.all = {{Decision::What::discard, 2, 10.0, "wrong"},
                {Decision::What::cancel, 0, 11.0},
@@ -51,14 +51,14 @@ TEST_CASE("decisions come with the attempts that they speak of, by the numbers o
   there.attempts_come = true;
   there.own_attempts = true;
   const std::vector<Decision> discard = {{Decision::What::discard, 3, 10.0, "wrong"}};
-  // Tried here too: what is seen here is decided here.
+  // The trial was also tried here, so only local decisions hide it.
   CHECK(decisions_to_take(there, {}) == discard);
-  // Once.
+  // A decision is taken only once.
   CHECK(decisions_to_take(there, discard).empty());
   there.own_attempts = false;
   CHECK(decisions_to_take(there, discard) ==
         std::vector<Decision>{{Decision::What::hide, 0, 12.0, "odd"}});
-  // Somebody here decided otherwise.
+  // A contrary local decision wins.
   CHECK(decisions_to_take(
             there,
             {discard[0], {Decision::What::hide, 0, 12.0, "odd"}, {Decision::What::unhide, 0, 13.0}})
@@ -71,7 +71,7 @@ TEST_CASE("decisions come with the attempts that they speak of, by the numbers o
   CHECK(decisions_to_take(there, {}).empty());
 }
 
-TEST_CASE("an archive has names of a runs folder and no other") {
+TEST_CASE("An archive contains only names of a runs folder") {
   for (const char* name :
        {"runs/sweeps/ablation.jsonl", "runs/0123456789abcdef/decisions.jsonl",
         "runs/0123456789abcdef/1/events.jsonl", "runs/0123456789abcdef/12/predictions/a.txt",
@@ -110,7 +110,7 @@ TEST_CASE("an archive has names of a runs folder and no other") {
   CHECK(shown_name("a\x1b[1m\xff") == "'a\\x1b[1m\\xff'");
 }
 
-TEST_CASE("the list of an archive reads back and refuses what is no list") {
+TEST_CASE("The list of an archive reads back and invalid lists are refused") {
   ArchiveList list;
   list.petlab = "0.1.0";
   list.files["runs/sweeps/a.jsonl"] = {12, "sha256:" + std::string(64, '0')};
@@ -129,7 +129,7 @@ TEST_CASE("the list of an archive reads back and refuses what is no list") {
   CHECK_THROWS_AS(parse_archive_list(std::string(79, '['), "x.tar.gz"), Error);
 }
 
-TEST_CASE("two files are the same where every byte is") {
+TEST_CASE("Two files are the same if all their bytes are") {
   const testing::TempDir folder;
   // Files are read in blocks of 256 KiB.
   for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{1} << 18,

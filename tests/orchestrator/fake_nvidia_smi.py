@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Prints what nvidia-smi prints for the questions that petlab asks, of the GPUs in the folder
-FAKE_GPUS: `gpus` has a line `index uuid total_mib` each, `others` lines `uuid mib` of other users,
-UUID.PID the MiB of a process. A file `broken` is printed, with exit code 9."""
+"""A fake nvidia-smi that answers petlab's queries from files in the folder FAKE_GPUS.
+
+`gpus` has a line `index uuid total_mib` for each GPU, `others` lines `uuid mib` for the memory of
+other users, and UUID.PID the MiB of one process. If there is a file `broken`, its text is printed
+and the exit code is 9."""
 import os
 import pathlib
 import sys

@@ -25,8 +25,9 @@ namespace {
 
 constexpr std::int64_t kTotal = 80000;
 
-// What workers said that all processes held of a GPU whenever one took more (scripted_worker.cpp).
-struct Taken {
+// A line of the workers' history (scripted_worker.cpp): the memory that all processes hold of a GPU
+// and their number, after one of them asked for more.
+struct Allocation {
   std::string uuid;
   std::int64_t pid = 0, mib = 0, processes = 0;
 };
@@ -51,10 +52,10 @@ class FakeGpus {
                        folder_.path().string());
   }
   std::filesystem::path slots() const { return folder_.path() / "slots"; }
-  std::vector<Taken> history() const {
+  std::vector<Allocation> history() const {
     std::ifstream in(folder_.path() / "history");
-    std::vector<Taken> all;
-    for (Taken one; in >> one.uuid >> one.pid >> one.mib >> one.processes;) all.push_back(one);
+    std::vector<Allocation> all;
+    for (Allocation one; in >> one.uuid >> one.pid >> one.mib >> one.processes;) all.push_back(one);
     return all;
   }
 
@@ -77,15 +78,15 @@ CommandResult run(const ScriptedSweep& sweep, const FakeGpus& gpus, const std::s
                       gpus.variables());
 }
 
-std::int64_t most_processes(const std::vector<Taken>& history) {
+std::int64_t most_processes(const std::vector<Allocation>& history) {
   std::int64_t most = 0;
-  for (const Taken& one : history) most = std::max(most, one.processes);
+  for (const Allocation& one : history) most = std::max(most, one.processes);
   return most;
 }
 
 }  // namespace
 
-TEST_CASE("Each worker has a GPU for itself, whichever petlab started it", "[orchestrator]") {
+TEST_CASE("Each worker has its own GPU, even across two petlab processes", "[orchestrator]") {
   const FakeGpus gpus(8);
   const ScriptedSweep first(trials(24, "gpu_mib: 1000, steps: 3, step_ms: 5"));
   const ScriptedSweep second(trials(24, "gpu_mib: 2000, steps: 3, step_ms: 5"));
@@ -94,10 +95,10 @@ TEST_CASE("Each worker has a GPU for itself, whichever petlab started it", "[orc
   INFO(result.err << other.wait().err);
   CHECK(result.exit_code == 0);
   CHECK(other.wait().exit_code == 0);
-  const std::vector<Taken> history = gpus.history();
+  const std::vector<Allocation> history = gpus.history();
   CHECK(most_processes(history) == 1);
   std::set<std::string> used;
-  for (const Taken& one : history) used.insert(one.uuid);
+  for (const Allocation& one : history) used.insert(one.uuid);
   CHECK(used.size() > 1);
   CHECK(first.number("SELECT count(*) FROM attempts WHERE outcome = 'finished' AND device LIKE "
                      "'gpu-_ GPU-_f00' AND substr(device, 5, 1) = substr(device, 11, 1) AND "
@@ -110,40 +111,39 @@ TEST_CASE("Each worker has a GPU for itself, whichever petlab started it", "[orc
   CHECK(trial.device_memory_mib == kTotal - kTotal / 50);
 }
 
-TEST_CASE("Packed workers share a GPU and never ask for more than it has", "[orchestrator]") {
+TEST_CASE("Packed workers share a GPU and never exceed its memory", "[orchestrator]") {
   const FakeGpus gpus(2);
   const ScriptedSweep sweep(trials(12, "gpu_mib: 24000, load_ms: 30, steps: 20, step_ms: 5") +
                             trials(12, "gpu_mib: 9000, load_ms: 30, steps: 20, step_ms: 5", 50));
   const ScriptedSweep other(trials(8, "gpu_mib: 20000, load_ms: 30, steps: 20, step_ms: 5"));
-  Background beside([&] { return run(other, gpus, "--pack 3 --trial-memory 24GiB"); });
+  Background concurrent([&] { return run(other, gpus, "--pack 3 --trial-memory 24GiB"); });
   const CommandResult result = run(sweep, gpus, "--pack 6 --trial-memory 26000MiB");
-  INFO(result.err << beside.wait().err);
+  INFO(result.err << concurrent.wait().err);
   CHECK(result.exit_code == 0);
-  CHECK(beside.wait().exit_code == 0);
-  const std::vector<Taken> history = gpus.history();
-  for (const Taken& one : history) CHECK(one.mib <= kTotal);
+  CHECK(concurrent.wait().exit_code == 0);
+  const std::vector<Allocation> history = gpus.history();
+  for (const Allocation& one : history) CHECK(one.mib <= kTotal);
   CHECK(most_processes(history) > 1);
   CHECK(sweep.number("SELECT count(*) FROM attempts") == 24);
   CHECK(other.number("SELECT count(*) FROM attempts") == 8);
 }
 
-TEST_CASE("What was never measured has a GPU alone until it has told what it needs",
-          "[orchestrator]") {
+TEST_CASE("A trial of unknown size has a GPU alone until it reports its memory", "[orchestrator]") {
   const FakeGpus gpus(1);
   const ScriptedSweep sweep(trials(6, "gpu_mib: 10000, steps: 40, step_ms: 10"));
   CHECK(run(sweep, gpus, "--pack 3").exit_code == 0);
-  const std::vector<Taken> history = gpus.history();
-  // The first takes half, then all, before another comes.
+  const std::vector<Allocation> history = gpus.history();
+  // The first worker takes half and then all of its memory before another one starts.
   REQUIRE(history.size() > 4);
   CHECK(history[0].pid == history[1].pid);
   CHECK(history[1].mib == 10000);
   CHECK(most_processes(history) == 3);
 }
 
-TEST_CASE("What was never measured gets the share that the formula of petlab-trainer says",
+TEST_CASE("A trial of unknown size gets the share that the formula for petlab-trainer estimates",
           "[orchestrator]") {
   const FakeGpus gpus(1);
-  // It takes what it has for a while before it reports that.
+  // It holds its memory for a while before it reports it.
   const std::string script = "gpu_mib: 600, load_ms: 300, steps: 20, step_ms: 10";
   const ScriptedSweep sweep(trials(3, script));
   const auto run_as = [&](const ScriptedSweep& of, const std::string& name,
@@ -172,26 +172,26 @@ TEST_CASE("What was never measured gets the share that the formula of petlab-tra
     CHECK(reserved(sweep, seed) == formula + formula / 10 + 64);
   }
   CHECK(gpus.history()[0].pid != gpus.history()[1].pid);
-  // --trial-memory counts more, and a measurement more than both.
-  const ScriptedSweep told(trials(1, script));
-  run_as(told, "petlab-trainer", "--pack 3 --trial-memory 5000MiB");
-  CHECK(reserved(told, 1) == 5000);
-  told.folder.write("sweep.yaml", told.sweep_text(trials(2, script)));
-  run_as(told, "petlab-trainer", "--pack 3 --trial-memory 5000MiB");
-  CHECK(reserved(told, 2) == 600 + 60 + 64);
-  // Of another worker the formula says nothing.
+  // --trial-memory overrides the formula, and a measurement overrides both.
+  const ScriptedSweep with_option(trials(1, script));
+  run_as(with_option, "petlab-trainer", "--pack 3 --trial-memory 5000MiB");
+  CHECK(reserved(with_option, 1) == 5000);
+  with_option.folder.write("sweep.yaml", with_option.sweep_text(trials(2, script)));
+  run_as(with_option, "petlab-trainer", "--pack 3 --trial-memory 5000MiB");
+  CHECK(reserved(with_option, 2) == 600 + 60 + 64);
+  // The formula does not apply to other workers.
   const ScriptedSweep other(trials(1, script));
   run_as(other, "somebody", "--pack 3");
   CHECK(reserved(other, 1) == kTotal - kTotal / 50);
 }
 
-TEST_CASE("A share that could not be made smaller at once is made so later", "[orchestrator]") {
+TEST_CASE("A share that cannot shrink at first shrinks later", "[orchestrator]") {
   const FakeGpus gpus(1);
   const ScriptedSweep sweep(trials(2, "gpu_mib: 10000, steps: 150, step_ms: 20"));
   Background whole([&] { return run(sweep, gpus, "--pack 2"); });
   REQUIRE(sweep.until("SELECT count(*) FROM attempts WHERE started_at IS NOT NULL"));
   {
-    // Another petlab is at the GPU's shares, at the moment when the trial has ramped up.
+    // Another petlab process holds the GPU's lock just when the trial's memory has settled.
     const auto held = orchestrator::LockFile::try_lock(gpus.slots() / "GPU-0f00.lock");
     REQUIRE(held);
     REQUIRE(sweep.until("SELECT count(*) FROM progress WHERE step > 20"));
@@ -202,7 +202,7 @@ TEST_CASE("A share that could not be made smaller at once is made so later", "[o
   CHECK(most_processes(gpus.history()) == 2);
 }
 
-TEST_CASE("A trial that runs out of memory on a share is tried again with a GPU for itself",
+TEST_CASE("A trial that runs out of memory on a share is retried on a whole GPU",
           "[orchestrator]") {
   const FakeGpus gpus(1);
   const ScriptedSweep sweep(trials(3, "gpu_mib: 50000, load_ms: 100, steps: 10, step_ms: 5"));
@@ -217,8 +217,7 @@ TEST_CASE("A trial that runs out of memory on a share is tried again with a GPU 
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 3);
 }
 
-TEST_CASE("A trial that runs out of memory with a GPU for itself counts against its limit",
-          "[orchestrator]") {
+TEST_CASE("Running out of memory on a whole GPU counts against the retries", "[orchestrator]") {
   const FakeGpus gpus(1);
   const ScriptedSweep sweep(trials(1, "gpu_mib: 90000"));
   const CommandResult result = run(sweep, gpus, "--pack 2 --retries 1");
@@ -227,7 +226,7 @@ TEST_CASE("A trial that runs out of memory with a GPU for itself counts against 
   CHECK(sweep.number("SELECT count(*) FROM attempts") == 3);  // the first was on a share
 }
 
-TEST_CASE("A GPU that others use is left alone, its free memory can be shared", "[orchestrator]") {
+TEST_CASE("A GPU that others use is avoided, but its free memory can be shared", "[orchestrator]") {
   const FakeGpus gpus(2);
   gpus.others("GPU-0f00 50000\n");
   const ScriptedSweep alone(trials(4, "gpu_mib: 1000"));
@@ -237,7 +236,7 @@ TEST_CASE("A GPU that others use is left alone, its free memory can be shared", 
   CHECK(run(packed, gpus, "--pack 8 --trial-memory 22000MiB").exit_code == 0);
   CHECK(packed.number("SELECT count(*) FROM attempts WHERE device LIKE 'gpu-0.%'") > 0);
   std::map<std::string, std::int64_t> most;
-  for (const Taken& one : gpus.history()) most[one.uuid] = std::max(most[one.uuid], one.mib);
+  for (const Allocation& one : gpus.history()) most[one.uuid] = std::max(most[one.uuid], one.mib);
   CHECK(most["GPU-0f00"] <= kTotal - 50000);
 }
 
@@ -258,30 +257,30 @@ TEST_CASE("Without GPUs each core trains one trial with one thread", "[orchestra
   CHECK(trial.device == "cpu");
 }
 
-TEST_CASE("What cannot be had of GPUs is said, not passed over", "[orchestrator]") {
+TEST_CASE("GPU options that cannot be met are refused, not ignored", "[orchestrator]") {
   const FakeGpus gpus(1);
   const ScriptedSweep sweep(trials(1, "steps: 2"));
-  const auto said = [&](const std::string& words, const std::string& variables) {
+  const auto refusal = [&](const std::string& words, const std::string& variables) {
     const CommandResult result = sweep.run(words, variables);
     CHECK(result.exit_code == 2);
     return result.err;
   };
   const std::string none = "PATH=/nowhere";
-  CHECK(said("--device gpu", none) == "petlab: --device is gpu, but nvidia-smi is not on PATH\n");
-  CHECK(said("--pack 2", none) == "petlab: --pack needs GPUs, but nvidia-smi is not on PATH\n");
-  CHECK(said("--device cpu --pack 2", gpus.variables()) ==
+  CHECK(refusal("--device gpu", none) ==
+        "petlab: --device is gpu, but nvidia-smi is not on PATH\n");
+  CHECK(refusal("--pack 2", none) == "petlab: --pack needs GPUs, but nvidia-smi is not on PATH\n");
+  CHECK(refusal("--device cpu --pack 2", gpus.variables()) ==
         "petlab: --pack needs GPUs, but --device is cpu\n");
-  CHECK(said("--trial-memory 1GiB", gpus.variables()) ==
+  CHECK(refusal("--trial-memory 1GiB", gpus.variables()) ==
         "petlab: --trial-memory requires --pack\n");
-  CHECK(said("", gpus.variables() + " CUDA_VISIBLE_DEVICES=3")
+  CHECK(refusal("", gpus.variables() + " CUDA_VISIBLE_DEVICES=3")
             .find("CUDA_VISIBLE_DEVICES names '3', must be") != std::string::npos);
-  // The worker's devices decide, and the user's choice.
+  // An explicit --device cpu also works on a machine with GPUs.
   CHECK(sweep.run("--device cpu", gpus.variables()).exit_code == 0);
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE device LIKE 'cpu-%'") == 1);
 }
 
-TEST_CASE("Of two GPUs, one of which fails everything, the other trains 60 of 60 trials",
-          "[orchestrator]") {
+TEST_CASE("If one of two GPUs fails every trial, the other trains all 60", "[orchestrator]") {
   for (const std::string words : {"crash ", "exit ", "error ", "device ", "device --pack 4",
                                   "crash --fresh-workers --retries 0"}) {
     INFO(words);
@@ -294,19 +293,19 @@ TEST_CASE("Of two GPUs, one of which fails everything, the other trains 60 of 60
     CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished' AND device LIKE "
                        "'gpu-1%'") == 60);
     CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 60);
-    std::int64_t told = 0;
+    std::int64_t notes = 0;
     for (std::size_t at = 0;
          (at = result.err.find("is disabled for this run", at)) != result.err.npos; ++at) {
-      ++told;
+      ++notes;
     }
-    CHECK(told == 1);
+    CHECK(notes == 1);
     CHECK(result.err.find("gpu-0 is disabled for this run: ") != std::string::npos);
-    // Whoever looks later sees no failed trial either.
+    // A later plan shows no failed trials either.
     CHECK(sweep.plan().out.find("failed") == std::string::npos);
   }
 }
 
-TEST_CASE("Trials do not begin on CPU cores where GPUs cannot be queried", "[orchestrator]") {
+TEST_CASE("A run does not fall back to CPU cores if GPUs cannot be queried", "[orchestrator]") {
   const FakeGpus gpus(1);
   gpus.broken("NVIDIA-SMI has failed because it could not communicate with the driver\n");
   const ScriptedSweep sweep(trials(1, "steps: 2"));
@@ -330,10 +329,10 @@ TEST_CASE("Trials of a higher priority begin first", "[orchestrator]") {
                    "t ON t.key = a.trial ORDER BY a.started_at)") == "4 3 2 1");
 }
 
-TEST_CASE("A size that is no whole number of MiB is rounded up", "[orchestrator]") {
+TEST_CASE("A size that is not a whole number of MiB is rounded up", "[orchestrator]") {
   const FakeGpus gpus(1);
   const ScriptedSweep sweep(trials(1, "gpu_mib: 1, steps: 1"));
-  // A byte more than one MiB.
+  // One byte more than 1 MiB.
   const CommandResult result = run(sweep, gpus, "--pack 2 --trial-memory 1048577");
   INFO(result.err);
   CHECK(result.exit_code == 0);

@@ -37,10 +37,9 @@ const SlotRequest kAll = {std::nullopt, false, true};
 
 }  // namespace
 
-TEST_CASE("Of GPUs for themselves no two workers get the same, in 10,000 assignments",
-          "[orchestrator]") {
+TEST_CASE("In 10,000 assignments of whole GPUs no two workers get the same one", "[orchestrator]") {
   const testing::TempDir folder;
-  // Two petlabs of a user.
+  // Two petlab processes of one user.
   GpuSlots runs[] = {{folder.path(), gpus(8), 1}, {folder.path(), gpus(8), 1}};
   std::mt19937 random(1);
   std::vector<Slot> held;
@@ -65,8 +64,7 @@ TEST_CASE("Of GPUs for themselves no two workers get the same, in 10,000 assignm
   CHECK(refused > 100);
 }
 
-TEST_CASE("Shares of all petlabs never exceed a GPU's memory, whatever comes and goes",
-          "[orchestrator]") {
+TEST_CASE("Shares of all petlab processes never exceed a GPU's memory", "[orchestrator]") {
   const testing::TempDir folder;
   GpuSlots runs[] = {{folder.path(), gpus(3), 4}, {folder.path(), gpus(3), 6}};
   struct Held {
@@ -84,7 +82,7 @@ TEST_CASE("Shares of all petlabs never exceed a GPU's memory, whatever comes and
       held.pop_back();
     } else if (choice == 3 && !held.empty()) {
       Held& one = held[random() % held.size()];
-      // Ramped up: it needs less than was thought, or would like more.
+      // Its memory has settled: it needs less than expected, or asks for more.
       const auto wanted = static_cast<std::int64_t>(random() % 50'000);
       runs[one.run].report(one.slot, std::min(wanted, one.slot.reserved_mib));
       runs[one.run].resize(one.slot, wanted);
@@ -112,21 +110,21 @@ TEST_CASE("Shares of all petlabs never exceed a GPU's memory, whatever comes and
   CHECK(together > 2);
 }
 
-TEST_CASE("Two that start at once count with what they may need, until they have told",
+TEST_CASE("Workers that start together count with their reservations, until they report",
           "[orchestrator]") {
   const testing::TempDir folder;
   GpuSlots slots(folder.path(), gpus(1), 8);
-  std::optional<Slot> first = slots.acquire(kAll);  // nothing is known of it
+  std::optional<Slot> first = slots.acquire(kAll);  // its size is unknown
   REQUIRE(first);
   CHECK_FALSE(slots.acquire(share_of(1000)));
   slots.report(*first, 10'000);
   CHECK(slots.resize(*first, 11'064) == Resized::done);
   std::optional<Slot> second = slots.acquire(share_of(60'000));
   REQUIRE(second);
-  // It has not reached that yet, and still nobody else gets it.
+  // The reservation holds although the worker does not use all of it yet.
   CHECK_FALSE(slots.acquire(share_of(kUsable - 11'064 - 60'000 + 1)));
   CHECK(slots.acquire(share_of(kUsable - 11'064 - 60'000)));
-  // More than there is room for is not granted, but what is used counts.
+  // A resize beyond the free memory is refused, but reported memory counts.
   CHECK(slots.resize(*first, 30'000) == Resized::no_room);
   CHECK(first->reserved_mib == 11'064);
   slots.report(*first, 12'000);
@@ -136,7 +134,7 @@ TEST_CASE("Two that start at once count with what they may need, until they have
   CHECK(first->reserved_mib == 12'000);
 }
 
-TEST_CASE("What other users' processes hold counts as taken", "[orchestrator]") {
+TEST_CASE("Memory held by other users' processes counts as used", "[orchestrator]") {
   const testing::TempDir folder;
   std::vector<Gpu> now = gpus(2);
   now[0].used_mib = 30'000;
@@ -149,20 +147,20 @@ TEST_CASE("What other users' processes hold counts as taken", "[orchestrator]") 
   std::optional<Slot> ours = slots.acquire(share_of(20'000));
   REQUIRE(ours);
   CHECK(ours->name == "gpu-0.0");
-  // What our worker told is not counted twice.
+  // Memory that our worker reported is not counted twice.
   slots.report(*ours, 15'000);
   const auto before = slots.reported();
   now[0].used_mib = 45'500;
   slots.update(now, before);
   CHECK_FALSE(slots.acquire(share_of(kUsable - 30'500 - 20'000 + 1)));
   CHECK(slots.acquire(share_of(kUsable - 30'500 - 20'000)));
-  // A GPU that nvidia-smi lists no more has nothing to give.
+  // A GPU that nvidia-smi no longer lists is not assigned.
   on_free.reset();
   slots.update({now[0]}, before);
   CHECK_FALSE(slots.acquire(kAll));
 }
 
-TEST_CASE("While another changes a GPU's shares, what a worker reports counts all the same",
+TEST_CASE("A worker's report counts, even while another process changes the GPU's shares",
           "[orchestrator]") {
   const testing::TempDir folder;
   GpuSlots slots(folder.path(), gpus(1), 8);
@@ -179,7 +177,8 @@ TEST_CASE("While another changes a GPU's shares, what a worker reports counts al
   CHECK(slot->reserved_mib == 5000);
 }
 
-TEST_CASE("What a worker gave back is not subtracted from what others hold", "[orchestrator]") {
+TEST_CASE("Memory that a worker gave back is not subtracted from the memory of others",
+          "[orchestrator]") {
   const testing::TempDir folder;
   std::vector<Gpu> now = gpus(1);
   now[0].used_mib = 30'000;
@@ -191,7 +190,7 @@ TEST_CASE("What a worker gave back is not subtracted from what others hold", "[o
   auto before = slots.reported();
   slots.update(now, before);
   CHECK(slots.acquire(share_of(kUsable - 50'000)));
-  // Its next trial needs less: nvidia-smi sees that, and so does what it reports.
+  // The worker's next trial needs less, as first nvidia-smi and then the worker reports.
   slots.report(*ours, 0);
   now[0].used_mib = 35'000;
   slots.update(now, before);
@@ -210,7 +209,7 @@ TEST_CASE("A GPU is kept for a large trial, so that small ones do not starve it"
   std::vector<Slot> small;
   for (int count = 0; count < 4; ++count) small.push_back(*slots.acquire(share_of(20'000)));
   CHECK_FALSE(slots.acquire(kWhole));
-  // What comes after it goes to the other GPU alone.
+  // Later trials go only to the other GPU.
   std::string other;
   for (const Slot& slot : small) {
     if (!slots.is_kept(slot)) other = slot.gpu_uuid;
@@ -224,7 +223,7 @@ TEST_CASE("A GPU is kept for a large trial, so that small ones do not starve it"
   CHECK_FALSE(slots.is_kept(*later));
 }
 
-TEST_CASE("A GPU whose memory nobody knows has one worker at a time", "[orchestrator]") {
+TEST_CASE("A GPU of unknown memory has one worker at a time", "[orchestrator]") {
   const testing::TempDir folder;
   GpuSlots slots(folder.path(), {{0, "GPU-0", 0, 0}}, 4);
   CHECK(slots.largest_mib() == 0);
@@ -234,14 +233,14 @@ TEST_CASE("A GPU whose memory nobody knows has one worker at a time", "[orchestr
     CHECK_FALSE(slots.acquire(request));
     CHECK_FALSE(slots.acquire(share_of(1, false)));
   }
-  // Nothing is known of what others hold, either; only that it is still there.
+  // The memory of others is unknown as well; updates only show whether the GPU still exists.
   slots.update({{0, "GPU-0", 0, 0}}, {});
   CHECK(slots.acquire(kWhole));
   slots.update({}, {});
   CHECK_FALSE(slots.acquire(kWhole));
 }
 
-TEST_CASE("Slices of a GPU are slots of their own", "[orchestrator]") {
+TEST_CASE("Each slice of a GPU is a slot", "[orchestrator]") {
   const testing::TempDir folder;
   const Gpu first{0, "MIG-a", 20'000, 0, "cuda", 0, "GPU-0"};
   const Gpu second{0, "MIG-b", 5000, 0, "cuda", 1, "GPU-0"};
@@ -256,7 +255,7 @@ TEST_CASE("Slices of a GPU are slots of their own", "[orchestrator]") {
   CHECK_FALSE(slots.acquire(share_of(4000)));
 }
 
-TEST_CASE("A GPU on which trials failed is taken last, a disabled one never", "[orchestrator]") {
+TEST_CASE("A GPU on which trials failed is used last, a disabled one never", "[orchestrator]") {
   const testing::TempDir folder;
   GpuSlots slots(folder.path(), gpus(3), 1);
   slots.use("GPU-0", DeviceUse::last);
@@ -272,7 +271,7 @@ TEST_CASE("A GPU on which trials failed is taken last, a disabled one never", "[
   CHECK(slots.acquire(kWhole));
 }
 
-TEST_CASE("A trial does not get a GPU that it avoids while there is another", "[orchestrator]") {
+TEST_CASE("A trial gets an avoided GPU only if it avoids all of them", "[orchestrator]") {
   const testing::TempDir folder;
   GpuSlots slots(folder.path(), gpus(2), 4);
   SlotRequest request = share_of(50'000);
@@ -304,14 +303,14 @@ TEST_CASE("Two users of one host do not get the same GPU", "[orchestrator]") {
   CHECK_FALSE(theirs.acquire(share_of(50'000)));
   CHECK(theirs.acquire(share_of(20'000)));
   share.reset();
-  // With the lock file of the other user.
+  // They reuse the lock file of the other user.
   CHECK(theirs.acquire(share_of(50'000))->gpu_uuid != first->gpu_uuid);
   REQUIRE(::seteuid(0) == 0);
-  // Where no folder is for all, that is said.
-  const testing::TempDir own;
-  CHECK_THROWS_WITH(gpu_locks_folder(none, {own.path()}),
+  // Without a folder that all users can write, there is an error.
+  const testing::TempDir private_folder;
+  CHECK_THROWS_WITH(gpu_locks_folder(none, {private_folder.path()}),
                     "no folder for GPU locks is writable by all users of this host: tried " +
-                        (own.path() / "petlab-gpus").string() +
+                        (private_folder.path() / "petlab-gpus").string() +
                         "; set PETLAB_SLOTS to a folder for this user alone");
 }
 
@@ -327,11 +326,11 @@ TEST_CASE("A share whose state cannot be read counts as the whole GPU", "[orches
 namespace {
 
 struct Job {
-  double known = 0;  // seconds that earlier attempts took; 0: there are none
+  double known = 0;  // duration of earlier attempts in seconds; 0: none
   double seconds = 0;
 };
 
-// Jobs through the schedule on the GPUs, as a run does it: seconds until the last is over.
+// Schedules jobs on GPUs as a run does. Returns the seconds until the last one ends.
 double makespan(const std::vector<Job>& jobs, int count, int shares) {
   const testing::TempDir folder;
   GpuSlots slots(folder.path(), gpus(count), shares);
@@ -342,7 +341,7 @@ double makespan(const std::vector<Job>& jobs, int count, int shares) {
   }
   Schedule schedule(tasks);
   for (std::size_t trial = 0; trial < jobs.size(); ++trial) schedule.add(trial);
-  std::vector<std::pair<double, Slot>> running;  // by their ends, the first last
+  std::vector<std::pair<double, Slot>> running;  // in descending order of their ends
   double now = 0;
   while (schedule.waiting() > 0 || !running.empty()) {
     std::optional<Slot> slot;
@@ -360,7 +359,7 @@ double makespan(const std::vector<Job>& jobs, int count, int shares) {
   return now;
 }
 
-// No schedule can be faster.
+// A lower bound for the makespan of any schedule.
 double bound(const std::vector<Job>& jobs, int slots) {
   double longest = 0;
   double sum = 0;
@@ -373,12 +372,12 @@ double bound(const std::vector<Job>& jobs, int slots) {
 
 }  // namespace
 
-TEST_CASE("The makespan is within a tenth of the best possible, where durations are known",
+TEST_CASE("With known durations, the makespan is within a tenth of the best possible",
           "[orchestrator]") {
   std::mt19937_64 random(3);
   for (const auto& [count, shares] : {std::pair(2, 1), std::pair(8, 1), std::pair(4, 4)}) {
     for (int round = 0; round < 6; ++round) {
-      // A few long trials among many short ones, as a sweep over tasks of all sizes has.
+      // A few long trials among many short ones, as in a sweep over tasks of all sizes.
       std::lognormal_distribution<double> seconds(5, 0.3 * round);
       std::uniform_real_distribution<double> noise(0.95, 1.05);
       std::vector<Job> jobs;
@@ -394,16 +393,17 @@ TEST_CASE("The makespan is within a tenth of the best possible, where durations 
 
 TEST_CASE("The makespan of recorded trials is within a tenth of the best possible",
           "[orchestrator]") {
-  // Seconds of training that petlab-trainer took for 37 trials of one sweep: all kinds of modules
-  // on GLUE's SST-2, STS-B, MRPC, CoLA and RTE (2,000 examples, 3 epochs), MiniLM on two cores
-  // beside other work. Of configurations with one seed, and of those with several, a list for each.
+  // Training seconds of petlab-trainer for 37 trials of one sweep: all kinds of modules on GLUE's
+  // SST-2, STS-B, MRPC, CoLA and RTE (2,000 examples, 3 epochs), MiniLM on two cores shared with
+  // other work. `once` has the configurations with one seed; `several` has a list of seeds for each
+  // other configuration.
   const std::vector<double> once = {21.5,  47.8, 144.9, 47.6,  129.7, 172.8, 177.8, 297.9, 137.8,
                                     277.6, 42.7, 52.7,  135.1, 30.0,  157.5, 54.2,  43.2,  139.3,
                                     38.5,  50.1, 139.4, 42.7,  132.4, 40.8,  64.5};
   const std::vector<std::vector<double>> several = {
       {41.6, 39.5, 29.6}, {151.4, 168.7, 155.8}, {40.8, 49.1, 25.3}, {152.3, 153.6, 128.2}};
   std::vector<Job> jobs;
-  // What an earlier seed took is taken for known.
+  // The known duration is that of the same or the other seeds.
   for (const double seconds : once) jobs.push_back({seconds, seconds});
   for (const std::vector<double>& seeds : several) {
     const double sum = std::accumulate(seeds.begin(), seeds.end(), 0.0);

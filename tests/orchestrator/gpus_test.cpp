@@ -34,7 +34,7 @@ const GpuKind& kind_of(const std::string& name) {
                        [&](const GpuKind& kind) { return kind.name == name; });
 }
 
-// The answers of a tool by its first argument, each a shell script.
+// A tool's answers: a shell script for each first argument.
 using Tool = std::map<std::string, std::string>;
 
 std::string print(const std::string& text) { return "/bin/cat <<'EOF'\n" + text + "EOF\n"; }
@@ -67,8 +67,8 @@ GpuList nvidia(const std::string& list, const std::string& modes = kUndivided) {
                    std::chrono::seconds(5));
 }
 
-// A100 whose first half is in slices, as nvidia-smi of driver 535 prints it; the second GPU is
-// whole.
+// Two A100 GPUs as nvidia-smi of driver 535 prints them: the first is divided into slices, the
+// second is whole.
 const Tool kDivided = {
     {kList, print("0, GPU-aa, 40960, [N/A]\n1, GPU-bb, 40960, 12\n")},
     {kModes, print("GPU-aa, Enabled\nGPU-bb, Disabled\n")},
@@ -102,7 +102,7 @@ std::string text(const GpuList& list) {
 
 }  // namespace
 
-TEST_CASE("What --device auto does for each answer of nvidia-smi", "[orchestrator]") {
+TEST_CASE("Each answer of nvidia-smi decides what --device auto uses", "[orchestrator]") {
   struct Row {
     std::string name;
     Tool tool;
@@ -274,7 +274,7 @@ TEST_CASE("AMD GPUs are read as rocm-smi and amd-smi print them", "[orchestrator
     CHECK(text(with(amd)) == "gpu-0 AMD-9eff74a1 0/0; gpu-1 AMD-0000:0c:00.0 283/196592");
   }
 
-  // HIP counts what ROCR_VISIBLE_DEVICES leaves.
+  // HIP numbers the GPUs that ROCR_VISIBLE_DEVICES leaves.
   const auto selected = [&](const std::map<std::string, std::string>& variables) {
     std::string names;
     for (const Gpu& gpu : with(rocm, variables).gpus)
@@ -293,11 +293,11 @@ TEST_CASE("AMD GPUs are read as rocm-smi and amd-smi print them", "[orchestrator
   CHECK(with(rocm).why_none == "rocm-smi ended with exit code 1: ERROR: no driver");
 }
 
-TEST_CASE("An nvidia-smi that SIGKILL does not end is not waited for", "[orchestrator]") {
+TEST_CASE("An nvidia-smi that survives SIGKILL does not block petlab", "[orchestrator]") {
   using namespace std::chrono_literals;
   const testing::TempDir folder;
-  // A process that is traced is not seen to end before its tracer lets it go: as one that the
-  // driver holds.
+  // A traced process does not end before its tracer releases it, like a process stuck in the
+  // driver.
   testing::run_command("chmod +x " + folder
                                          .write("nvidia-smi", R"py(#!/usr/bin/env python3
 import ctypes, os, pathlib, time
@@ -328,10 +328,10 @@ time.sleep(60)
   std::ifstream in(folder.path() / "pid");
   pid_t pid = 0;
   REQUIRE(in >> pid);
-  // Still there: whoever waits for it waits until it is let go.
+  // The process still exists. Waiting for it would block until it is released.
   CHECK(::kill(pid, 0) == 0);
   folder.write("let_go", "");
-  // What lingers is reaped when nvidia-smi is asked the next time.
+  // The next call of nvidia-smi reaps it.
   testing::run_command("chmod +x " + folder.write("nvidia-smi", "#!/bin/sh\n").string());
   for (int tries = 0; tries < 500 && ::kill(pid, 0) == 0; ++tries) {
     find_gpus(kind_of("cuda"), environment_of({{"PATH", path}}), 5s);

@@ -1,4 +1,4 @@
-// Signals to groups of processes whose number may be given again.
+// Signals to process groups whose number the kernel may reuse.
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <signal.h>
@@ -22,15 +22,15 @@
 
 namespace {
 
-bool noting = false;
-// Of each signal to a group, whether its leader, or what is left of that, still had its number.
+bool recording = false;
+// For each signal to a group: whether the leader, or its zombie, still had the number.
 std::vector<bool> has_number;
 
 }  // namespace
 
-// In the place of the C library's, for all of this program.
+// Replaces the C library's function in the whole program.
 extern "C" int kill(pid_t pid, int signal) noexcept {
-  if (noting && pid < -1) {
+  if (recording && pid < -1) {
     has_number.push_back(std::filesystem::exists("/proc/" + std::to_string(-pid)));
   }
   return static_cast<int>(::syscall(SYS_kill, pid, signal));
@@ -41,23 +41,23 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A child with that very pid, in a group of its own; -1 where that is not allowed here.
+// Forks a child with this pid in its own group. Returns -1 if that is not allowed here.
 pid_t fork_as(pid_t pid) {
   clone_args how{};
   how.exit_signal = SIGCHLD;
   how.set_tid = reinterpret_cast<std::uint64_t>(&pid);
   how.set_tid_size = 1;
-  const auto made = static_cast<pid_t>(::syscall(SYS_clone3, &how, sizeof how));
-  if (made == 0) {
+  const auto child = static_cast<pid_t>(::syscall(SYS_clone3, &how, sizeof how));
+  if (child == 0) {
     ::setpgid(0, 0);
     for (;;) ::pause();
   }
-  return made;
+  return child;
 }
 
 bool is_running(pid_t child) { return ::waitpid(child, nullptr, WNOHANG) == 0; }
 
-TEST_CASE("The group of a worker that has ended is signalled while nobody else has its number",
+TEST_CASE("The group of an ended worker is signalled before its number can be reused",
           "[orchestrator]") {
   const testing::TempDir folder;
   const std::filesystem::path attempt = folder.path() / "runs" / "trial" / "1";
@@ -76,22 +76,22 @@ TEST_CASE("The group of a worker that has ended is signalled while nobody else h
   const auto slot = launcher->acquire_slot();
   REQUIRE(slot);
   has_number.clear();
-  noting = true;
+  recording = true;
   bool ended = false;
   const auto worker = launcher->start(*slot, attempt, [&](const WorkerEnd&) { ended = true; });
   const auto pid = static_cast<pid_t>(worker->launch().pid);
   const auto deadline = std::chrono::steady_clock::now() + 20s;
   while (!ended && std::chrono::steady_clock::now() < deadline) loop.run_one_for(100ms);
-  noting = false;
+  recording = false;
   REQUIRE(ended);
   CHECK(has_number == std::vector<bool>{true});
-  // And it was waited for.
+  // The worker was reaped, too.
   CHECK(::waitpid(pid, nullptr, WNOHANG) == -1);
 }
 
-TEST_CASE("A guardian leaves alone who has the number of a group that has ended",
+TEST_CASE("A guardian does not signal a group that reuses the number of an ended one",
           "[orchestrator]") {
-  // What an orchestrator leaves is ours then, and we say when a number is free again.
+  // Orphans of the orchestrator become our children, so we decide when a pid becomes free.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   int ends[2];
   REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
@@ -106,7 +106,7 @@ TEST_CASE("A guardian leaves alone who has the number of a group that has ended"
       ::signal(SIGTERM, SIG_IGN);
       Guardian::watch_self(guardian.pipe_fd());
       const pid_t pids[] = {::getpid(), guardian.pid()};
-      [[maybe_unused]] const ssize_t told = ::write(ends[1], pids, sizeof pids);
+      [[maybe_unused]] const ssize_t written = ::write(ends[1], pids, sizeof pids);
       std::this_thread::sleep_for(300ms);
       ::_exit(0);
     }
@@ -119,7 +119,7 @@ TEST_CASE("A guardian leaves alone who has the number of a group that has ended"
   ::waitpid(orchestrator, nullptr, 0);
   siginfo_t info{};
   ::waitid(P_PID, static_cast<id_t>(leader), &info, WEXITED | WNOWAIT);
-  std::this_thread::sleep_for(200ms);  // the guardian has seen it too
+  std::this_thread::sleep_for(200ms);  // the guardian notices the end, too
   ::waitpid(leader, nullptr, 0);
   const pid_t other = fork_as(leader);
   if (other < 0) {

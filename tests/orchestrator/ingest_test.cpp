@@ -24,7 +24,7 @@ namespace {
 
 using testing::TempDir;
 
-/// A runs folder with one attempt, and a database that knows it.
+/// A runs folder with one attempt, and a database that contains it.
 struct IngestFixture {
   TempDir folder;
   std::filesystem::path runs = folder.path() / "runs";
@@ -41,17 +41,19 @@ struct IngestFixture {
     batch.record_trial({"t1", R"({"seed":1})", "", {}, {}});
     results::NewAttempt request;
     request.trial_id = "t1";
-    const auto made = std::get<results::AttemptRef>(batch.begin_attempt(request));
+    const auto claimed = std::get<results::AttemptRef>(batch.begin_attempt(request));
     batch.commit();
     std::filesystem::create_directories(directory.folder());
-    return made;
+    return claimed;
   }
   template <typename Body>
   std::string line(Body body) {
-    const std::int64_t own = seq++;
-    return protocol::to_line({own, 1000.0 + static_cast<double>(own), std::move(body)}) + "\n";
+    const std::int64_t number = seq++;
+    return protocol::to_line({number, 1000.0 + static_cast<double>(number), std::move(body)}) +
+           "\n";
   }
-  /// Adds bytes to the events file; a list, so that its parts are made in their order.
+  /// Appends to the events file. The parameter is a list because its parts must be evaluated in
+  /// order.
   void write(std::initializer_list<std::string> parts) {
     std::ofstream out(directory.events(), std::ios::app | std::ios::binary);
     for (const std::string& bytes : parts) out << bytes;
@@ -67,7 +69,8 @@ struct IngestFixture {
     return std::get<std::int64_t>(
         results::query(file, "SELECT count(*) FROM metric_values").rows[0][0]);
   }
-  /// Reads all and gives the message with which the attempt failed.
+  /// Reads all events and returns the message with which the attempt failed; empty: it did not
+  /// fail.
   std::string failure() {
     const IngestUpdate update = ingest.read_all(attempt);
     if (!update.over || update.over->index() == 0) return "";
@@ -82,22 +85,21 @@ struct IngestFixture {
 
 }  // namespace
 
-TEST_CASE("a line that was half there is read when it is complete in as many bytes",
-          "[orchestrator]") {
+TEST_CASE("A torn line is read after it was rewritten with the same length", "[orchestrator]") {
   IngestFixture fixture;
   fixture.write({fixture.start()});
   const auto so_far = std::filesystem::file_size(fixture.directory.events());
   const std::string next = fixture.metric(0.5);
   fixture.write({std::string(next.size(), ' ')});
   CHECK(fixture.ingest.read_all(fixture.attempt).lines == 1);
-  // A worker whose disk was full takes back what it could not write whole, and goes on.
+  // After a full disk, a worker truncates its incomplete line and continues.
   std::filesystem::resize_file(fixture.directory.events(), so_far);
   fixture.write({next});
   CHECK(fixture.ingest.read_all(fixture.attempt).lines == 1);
   CHECK(fixture.count() == 1);
 }
 
-TEST_CASE("events come into the database once, as they come into the file", "[orchestrator]") {
+TEST_CASE("Events are stored once, as they are appended to the file", "[orchestrator]") {
   IngestFixture f;
   CHECK(f.ingest.read_all(f.attempt).lines == 0);  // no file yet
   f.write({f.start(), f.metric(0.5)});
@@ -128,7 +130,7 @@ TEST_CASE("events come into the database once, as they come into the file", "[or
   CHECK(f.facts().outcome == results::Outcome::finished);
   CHECK(f.facts().numerics == R"({"version":"1"})");
   CHECK(*f.facts().peak_memory_mib == 100.0);
-  CHECK(*f.facts().device_memory_mib == 700.0);  // finished told none
+  CHECK(*f.facts().device_memory_mib == 700.0);  // finished reported none
   CHECK(f.store.read().open_attempts().empty());
   const auto rows =
       results::query(f.file, "SELECT seq, step, split, name, value FROM results").rows;
@@ -140,7 +142,7 @@ TEST_CASE("events come into the database once, as they come into the file", "[or
                         8, 8, true, false});
 }
 
-TEST_CASE("what was read into a batch that was not committed is read again", "[orchestrator]") {
+TEST_CASE("Events of an uncommitted batch are read again", "[orchestrator]") {
   IngestFixture f;
   f.write({f.start(), f.metric(1), f.metric(2)});
   {
@@ -153,21 +155,21 @@ TEST_CASE("what was read into a batch that was not committed is read again", "[o
   CHECK(f.count() == 2);
 }
 
-TEST_CASE("two readers of one attempt store its events once, and hear of all of them",
+TEST_CASE("Two readers of one attempt store its events once, and both report new ones",
           "[orchestrator]") {
   IngestFixture f;
   results::Store other_store(f.file);
   Ingest other(other_store, f.runs);
   f.write({f.start(), f.metric(1)});
   CHECK(other.read_all(f.attempt).metrics == 1);
-  CHECK(f.ingest.read_all(f.attempt).metrics == 0);  // it begins where the database is
+  CHECK(f.ingest.read_all(f.attempt).metrics == 0);  // it starts at the database's cursor
   f.write({f.metric(2)});
   CHECK(f.ingest.read_all(f.attempt).metrics == 1);
   f.write({f.metric(3), f.line(protocol::Finished{1, "", {}, {}, {}, {}})});
   IngestUpdate update = other.read_all(f.attempt);
   CHECK(update.metrics == 2);
   CHECK(update.over);
-  // A run that has not heard the end would wait for it for ever.
+  // A run that missed the end would wait for it forever.
   update = f.ingest.read_all(f.attempt);
   CHECK(update.metrics == 1);
   CHECK(update.over);
@@ -175,7 +177,7 @@ TEST_CASE("two readers of one attempt store its events once, and hear of all of 
   CHECK(f.facts().outcome == results::Outcome::finished);
 }
 
-TEST_CASE("what another reader stores between a look and its store is not stored again",
+TEST_CASE("Events that another reader stores between look and store are not stored again",
           "[orchestrator]") {
   IngestFixture f;
   results::Store other_store(f.file);
@@ -204,7 +206,8 @@ TEST_CASE("what another reader stores between a look and its store is not stored
   CHECK(f.count() == 2);
 }
 
-TEST_CASE("a new attempt is heard from its first event, whoever was faster", "[orchestrator]") {
+TEST_CASE("A new attempt is followed from its first event, even if another reader was faster",
+          "[orchestrator]") {
   IngestFixture f;
   {
     results::Batch batch = f.store.begin();
@@ -220,7 +223,7 @@ TEST_CASE("a new attempt is heard from its first event, whoever was faster", "[o
   CHECK(f.count() == 1);
 }
 
-TEST_CASE("a worker that breaks the protocol has failed, with file, line, found and expected",
+TEST_CASE("A protocol violation fails the attempt, with file, line, found and expected",
           "[orchestrator]") {
   IngestFixture f;
   SECTION("a gap in seq") {
@@ -254,7 +257,7 @@ TEST_CASE("a worker that breaks the protocol has failed, with file, line, found 
     f.write({f.start(), "\n"});
     CHECK(f.failure().find("t1/1/events.jsonl:2: ") == 0);
   }
-  SECTION("bytes that are no text") {
+  SECTION("bytes that are not text") {
     f.write({f.start(), std::string("\x00\xff\xfe\n", 4)});
     CHECK(f.failure().find("t1/1/events.jsonl:2: ") == 0);
   }
@@ -274,14 +277,14 @@ TEST_CASE("a worker that breaks the protocol has failed, with file, line, found 
     CHECK(f.failure() ==
           "t1/1/events.jsonl:3: the file has 10 bytes, but " + offset + " were already read");
   }
-  SECTION("a file that was written anew") {
+  SECTION("a file that was rewritten") {
     f.write({f.start(), f.metric(1)});
     f.ingest.read_all(f.attempt);
     std::ofstream(f.directory.events(), std::ios::trunc) << std::string(5000, 'x');
     CHECK(f.failure() ==
           "t1/1/events.jsonl:3: the lines before it have changed since they were read");
   }
-  // What it writes from now on does not count, and says nothing new.
+  // Later events do not count and cause no further message.
   f.write({f.metric(9)});
   const IngestUpdate after = f.ingest.read_all(f.attempt);
   CHECK(after.lines == 0);
@@ -290,7 +293,7 @@ TEST_CASE("a worker that breaks the protocol has failed, with file, line, found 
   CHECK(results::cursor_of(f.store.read(), f.attempt).broken);
 }
 
-TEST_CASE("after a power cut the database has what the file has, and the attempt is stopped",
+TEST_CASE("After a power cut the database matches the file, and the attempt is stopped",
           "[orchestrator]") {
   IngestFixture f;
   const std::string start = f.start();
@@ -299,33 +302,33 @@ TEST_CASE("after a power cut the database has what the file has, and the attempt
   const auto synced = std::filesystem::file_size(f.directory.events());
   protocol::log_begun(f.directory.attempt_log(), f.facts().begun);
   std::ofstream(f.directory.trial_json()) << R"({"v": 1, "config": {"seed": 1}})";
-  const auto lose_all_behind = [&](std::uintmax_t size) {
+  const auto resize_events = [&](std::uintmax_t size) {
     std::filesystem::resize_file(f.directory.events(), size);
   };
   const auto conclude = [&] {
     return conclude_orphan(f.store, f.ingest, f.runs, f.facts(), "the machine went down", 2000);
   };
   f.write({f.line(protocol::Progress{3, 9, 0.25, 900.0}), f.metric(2)});
-  SECTION("behind the checkpoint, in the middle of a line") {
+  SECTION("lost after the checkpoint, from the middle of a line") {
     f.ingest.read_all(f.attempt);
-    lose_all_behind(synced + 10);
+    resize_events(synced + 10);
     CHECK(conclude());
     CHECK(f.count() == 1);
     CHECK(f.facts().checkpoint->seq == 3);
     CHECK(*f.facts().device_memory_mib == 700.0);
   }
-  SECTION("zeros in place of what was written last") {
+  SECTION("zeros in place of the last lines") {
     f.ingest.read_all(f.attempt);
     const auto size = std::filesystem::file_size(f.directory.events());
-    lose_all_behind(synced);
-    lose_all_behind(size + 4096);
+    resize_events(synced);
+    resize_events(size + 4096);
     f.write({"\n"});
     CHECK(conclude());
     CHECK(f.count() == 1);
     CHECK(f.facts().checkpoint->seq == 3);
   }
-  SECTION("what the database does not have yet") {
-    lose_all_behind(synced);
+  SECTION("lost lines that the database does not have yet") {
+    resize_events(synced);
     CHECK(conclude());
     CHECK(f.count() == 1);
   }
@@ -335,12 +338,12 @@ TEST_CASE("after a power cut the database has what the file has, and the attempt
     CHECK(f.facts().outcome == results::Outcome::finished);
     CHECK_FALSE(conclude());  // nothing is lost
     CHECK(f.facts().outcome == results::Outcome::finished);
-    lose_all_behind(synced);
+    resize_events(synced);
     CHECK(conclude());
     CHECK(f.count() == 1);
     CHECK_FALSE(f.store.read().trial_facts(std::vector<std::string>{"t1"})[0].result_attempt);
   }
-  SECTION("the whole file, and what petlab wrote") {
+  SECTION("the whole file, and the files of petlab") {
     f.ingest.read_all(f.attempt);
     std::filesystem::remove(f.directory.events());
     std::ofstream(f.directory.attempt_log(), std::ios::trunc) << std::string(30, '\0');
@@ -361,7 +364,7 @@ TEST_CASE("after a power cut the database has what the file has, and the attempt
   CHECK(protocol::read_attempt_log(f.directory).ending->outcome == results::Outcome::stopped);
 }
 
-TEST_CASE("an import leaves alone what a power cut took from a file", "[orchestrator]") {
+TEST_CASE("An import does not touch an attempt that lost events in a power cut", "[orchestrator]") {
   IngestFixture f;
   f.write({f.start(), f.metric(1)});
   f.ingest.read_all(f.attempt);
@@ -374,7 +377,7 @@ TEST_CASE("an import leaves alone what a power cut took from a file", "[orchestr
   CHECK(f.count() == 1);
 }
 
-TEST_CASE("lines after the last event are ignored and noted", "[orchestrator]") {
+TEST_CASE("Lines after the last event are ignored and noted", "[orchestrator]") {
   IngestFixture f;
   f.write({f.start(), f.line(protocol::Finished{1, "", {}, {}, {}, {}}), "half a line"});
   CHECK(f.ingest.read_all(f.attempt).note.empty());
@@ -386,7 +389,7 @@ TEST_CASE("lines after the last event are ignored and noted", "[orchestrator]") 
   CHECK(f.facts().outcome == results::Outcome::finished);
 }
 
-TEST_CASE("a late finish replaces what an orchestrator saw, and never the other way round",
+TEST_CASE("A late finished event replaces the recorded ending, and never the reverse",
           "[orchestrator]") {
   IngestFixture f;
   f.write({f.start()});
@@ -408,7 +411,7 @@ TEST_CASE("a late finish replaces what an orchestrator saw, and never the other 
   CHECK(f.facts().log_tail == "tail");
 }
 
-TEST_CASE("a file of many megabytes is read in several calls", "[orchestrator]") {
+TEST_CASE("A file of many megabytes is read in several calls", "[orchestrator]") {
   IngestFixture f;
   std::string text = f.start();
   constexpr int kRows = 100'000;
@@ -432,7 +435,7 @@ TEST_CASE("a file of many megabytes is read in several calls", "[orchestrator]")
   CHECK(f.facts().reason == "no reason");
 }
 
-TEST_CASE("kill -9 at any moment of the ingest loses nothing and stores nothing twice",
+TEST_CASE("An ingest that is killed at any moment loses nothing and stores nothing twice",
           "[orchestrator]") {
   IngestFixture f;
   std::string text = f.start();
@@ -449,7 +452,7 @@ TEST_CASE("kill -9 at any moment of the ingest loses nothing and stores nothing 
     const pid_t child = fork();
     REQUIRE(child >= 0);
     if (child == 0) {
-      // A process of its own, with small transactions so that kills fall between and into them.
+      // A separate process with small transactions, so that kills fall between and inside them.
       try {
         results::Store store(f.file);
         Ingest ingest(store, f.runs);
@@ -468,9 +471,9 @@ TEST_CASE("kill -9 at any moment of the ingest loses nothing and stores nothing 
     }
     close(ready[1]);
     char nothing = 0;
-    REQUIRE(read(ready[0], &nothing, 1) == 0);  // it has begun
+    REQUIRE(read(ready[0], &nothing, 1) == 0);  // the child has begun
     close(ready[0]);
-    // Longer and longer, so that it comes to an end on a slow machine too.
+    // The waits grow, so that the ingest also finishes on a slow machine.
     usleep(static_cast<useconds_t>(random() % (5'000 + 500 * static_cast<unsigned>(rounds))));
     kill(child, SIGKILL);
     int status = 0;

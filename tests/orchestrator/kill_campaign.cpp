@@ -1,25 +1,25 @@
-// Kills petlab at random, again and again, and checks that nothing is lost
+// Kills petlab repeatedly at random and checks that nothing is lost
 // (docs/internals/fault-points.md).
 //
-// A sweep is run once undisturbed. Then it is run while orchestrator, guardians and workers are
-// killed with SIGKILL, alone or together, and started again, until it is complete; and so on with a
-// fresh database until enough kills are done. A kill comes
+// First a sweep runs undisturbed. Then it runs while its orchestrator, guardians and workers are
+// killed with SIGKILL, alone or together, and is restarted until it is complete. This repeats with
+// a fresh database until enough kills are done. A kill comes
 //   - from outside, at a random moment;
 //   - at a fault point (PETLAB_FAULT_POINT);
 //   - at a call that changes something: each write, sync, rename, mkdir, unlink, lock, fork and
-//     kill of the orchestrator, SQLite's included, also after half of a write (tests/support/
-//     fault_shim.cpp). Which kinds of calls there are is learned from what the runs do.
-// At times two to four orchestrators start at once, mostly where one was killed before that left
-// claims behind; of these some stand still (SIGSTOP) at a fault point, or at a random moment, while
-// the others go on.
+//     kill of the orchestrator, including SQLite's, and also after half of a write (tests/support/
+//     fault_shim.cpp). Traces of the runs show which kinds of calls there are.
+// Sometimes two to four orchestrators start together, mostly after a kill that left claims behind.
+// Some of them are suspended (SIGSTOP) at a fault point or at a random moment, while the others
+// continue.
 // Each time the recorded results must equal the undisturbed ones to the last digit, every trial
-// must have finished exactly once, a database made anew from the runs folder must say the same, and
-// no process and no half-made file may be left. From 1,000 kills on, each fault point and each kind
-// of call must have been hit.
+// must have finished exactly once, a database rebuilt from the runs folder must contain the same
+// results, and no process and no incomplete file may be left. From 1,000 kills on, each fault point
+// and each kind of call must have been hit.
 //
-// One experiment from its beginning to its end, so one file.
+// The experiment is one whole from start to end, so it is in one file.
 //
-// Before a kill all processes are stopped (SIGSTOP), so that what each was at is seen for certain.
+// Before a kill all processes are suspended (SIGSTOP), so that each one's phase is certain.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -73,33 +73,33 @@ struct Options {
   std::uint64_t seed = 1;
   std::string petlab;
   std::string worker;
-  std::string faults;  // tests/support/fault_shim.cpp, built
+  std::string faults;  // the library built from tests/support/fault_shim.cpp
   std::string sweep;   // empty: a sweep for the scripted worker
   std::string folder;  // emptied first
   std::int64_t slots = 3;
-  double pace = 0.15;  // seconds between kills, at most
+  double pace = 0.15;  // maximum seconds between kills
   bool keep = false;
 };
 
-// What was hit, and what there is to hit: which kinds of calls there are is learned from traces.
+// Counts of hits. Traces show which kinds of calls can be hit.
 struct Tally {
-  std::map<std::string, std::int64_t> targets;  // by who was killed
-  std::map<std::string, std::int64_t> phases;  // by what an attempt was at, at the moment of a kill
-  std::map<std::string, std::int64_t> points;  // by fault point
-  std::map<std::string, std::int64_t> calls;   // by kind of call
-  std::map<std::string, std::int64_t> pauses;  // by fault point
+  std::map<std::string, std::int64_t> targets;  // by the killed processes
+  std::map<std::string, std::int64_t> phases;   // by the attempt's phase at a kill
+  std::map<std::string, std::int64_t> points;   // by fault point
+  std::map<std::string, std::int64_t> calls;    // by kind of call
+  std::map<std::string, std::int64_t> pauses;   // by fault point
   std::int64_t kills = 0;
   std::int64_t rounds = 0;
   std::int64_t starts = 0;
-  std::int64_t at_once = 0;    // of these, with others
-  std::int64_t groups = 0;     // that started at once
-  std::int64_t half_made = 0;  // of these, after one that was to leave claims half made
+  std::int64_t at_once = 0;    // starts together with others
+  std::int64_t groups = 0;     // of starts together
+  std::int64_t half_made = 0;  // groups after a start that was meant to leave incomplete claims
   std::vector<std::string> problems;
   std::map<std::string, Call> known_calls;  // by name and path
-  std::string next_call;                    // to be killed at
+  std::string next_call;                    // where to kill the next start
 
-  // What was left half done is cleared up by the next start, or by none: the only chance for a kill
-  // there. Once it was met, chance does.
+  // Some calls happen only in the first start after a kill, when it cleans up; so that start is
+  // killed there. Once such a call was hit, random choices suffice.
   void kill_next_at(const std::string& call) {
     if (is_unhit(call)) next_call = call;
   }
@@ -130,7 +130,7 @@ struct Tally {
     return true;
   }
 
-  // What few starts came to is not waited for.
+  // A call counts as missed only if many starts made it.
   bool is_missed(const std::string& name, std::int64_t hits) const {
     const auto call = known_calls.find(name);
     return hits == 0 && (call == known_calls.end() || call->second.starts >= kOftenMade);
@@ -176,16 +176,16 @@ struct Tally {
   static constexpr std::int64_t kOftenMade = 50;
 };
 
-// An orchestrator of this campaign.
+// An orchestrator that the campaign started.
 struct Run {
   pid_t pid = 0;
-  bool armed = false;  // it will kill itself, perhaps
+  bool armed = false;  // it may kill itself
   fs::path trace;
-  std::optional<int> status;                      // of waitpid, when it has ended
-  std::optional<Clock::time_point> paused_until;  // it stands still
+  std::optional<int> status;                      // from waitpid, once it has ended
+  std::optional<Clock::time_point> paused_until;  // set while it is suspended
 };
 
-// Of short trials, for the scripted worker.
+// Writes a sweep of short trials for the scripted worker.
 fs::path make_sweep(const fs::path& folder) {
   const fs::path sweep = folder / "sweep.yaml";
   ::setenv("PETLAB_HOME", (folder / "home").c_str(), 1);
@@ -228,12 +228,12 @@ class Campaign {
     }
     ::setenv("PETLAB_SLOTS", (folder_ / "slots").c_str(), 1);
     ::setenv(kMark, folder_.c_str(), 1);
-    // The runtime of a sanitised build wants to be loaded first, unless told otherwise.
+    // Without this option, the runtime of a sanitized build must be loaded first.
     ::setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0);
     for (const std::string_view point : orchestrator::kFaultPoints) {
       tally_.points[std::string(point)] = 0;
     }
-    // Whose parent is killed becomes our child: so it can be seen, and waited for.
+    // A process whose parent is killed becomes our child, so we can see and reap it.
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   }
 
@@ -249,7 +249,7 @@ class Campaign {
 
  private:
   static constexpr const char* kMark = "PETLAB_KILL_CAMPAIGN";
-  // By who asks the worker of a dead guardian to end.
+  // The call of a start that asks the worker of a dead guardian to stop.
   static constexpr const char* kAskedCall = "open */disturbed.runs/.locks/*.cpu-*.lock.asked";
 
   pid_t start(const fs::path& database, const fs::path& runs, const std::string& point,
@@ -286,7 +286,7 @@ class Campaign {
     return pid;
   }
 
-  // `first`: it is to leave a claim half made.
+  // `first`: the start is meant to leave an incomplete claim.
   Run start_disturbed(const fs::path& database, const fs::path& runs, bool disturb, bool first) {
     Run run;
     run.trace = folder_ / fmt::format("trace-{}", tally_.starts);
@@ -299,7 +299,7 @@ class Campaign {
       point = fmt::format("{}:{}", below(2) == 0 ? "claimed" : "directory_made", 1 + below(6));
     } else if (choice >= 7) {
       const std::string name = one_of_the_least(tally_.points);
-      // Few live long enough to come to a point often.
+      // Few starts live long enough to reach a point often.
       const bool rarely = name.starts_with("recover") || tally_.points[name] == 0;
       point = fmt::format("{}:{}", name, 1 + below(rarely ? 2 : 12));
     } else if (choice >= 4 && !tally_.known_calls.empty()) {
@@ -308,16 +308,17 @@ class Campaign {
       const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(call.most, 1, 60));
       const std::size_t at = 1 + below(below(2) == 0 ? most : std::min<std::size_t>(most, 3));
       faults += fmt::format(";kill program={} calls={} path={} at={}{}", program, call.name,
-                            call.path, at, below(2) == 0 ? " torn" : "");  // where it is a write
+                            call.path, at, below(2) == 0 ? " torn" : "");  // if the call is a write
     }
     run.armed = choice >= 4;
     run.pid = start(database, runs, point, faults);
     return run;
   }
 
-  // One of several that start in the same moment: it may stand still where another comes between.
+  // Starts one of several simultaneous orchestrators. It may be suspended where another can
+  // interfere.
   Run start_beside_others(const fs::path& database, const fs::path& runs) {
-    // Mostly where one clears up while another plans from what it has read before.
+    // Mostly points where one recovers while another plans from older data.
     static constexpr std::string_view kWhere[] = {
         "facts_read",    "facts_read",     "facts_read",    "planned",      "planned",
         "recover_swept", "recover_swept",  "recover_swept", "recover_done", "recover_forget",
@@ -329,11 +330,11 @@ class Campaign {
     return run;
   }
 
-  // How many start at once, and which.
+  // Starts one orchestrator or several together.
   std::vector<Run> start_some(const fs::path& database, const fs::path& runs, bool disturb) {
     std::vector<Run> all;
     const bool over_half_made = std::exchange(half_made_, false);
-    if (disturb && !tally_.next_call.empty()) {  // others would come before it
+    if (disturb && !tally_.next_call.empty()) {  // others could make the call first
       all.push_back(start_disturbed(database, runs, true, false));
       return all;
     }
@@ -354,7 +355,7 @@ class Campaign {
     return all;
   }
 
-  // A key with few hits, mostly; what is rare would else hardly be hit.
+  // Mostly a key with the fewest hits; otherwise rare ones would hardly be hit.
   std::string one_of_the_least(const std::map<std::string, std::int64_t>& hits) {
     std::int64_t least = INT64_MAX;
     for (const auto& [name, count] : hits) least = std::min(least, count);
@@ -366,7 +367,7 @@ class Campaign {
     return names[below(names.size())];
   }
 
-  // Takes up what has ended; true when that are all.
+  // Reaps ended processes and continues suspended ones. Returns true once all runs have ended.
   bool reap(std::vector<Run>& runs) {
     for (;;) {
       int status = 0;
@@ -389,7 +390,7 @@ class Campaign {
     return std::all_of(runs.begin(), runs.end(), [](const Run& run) { return run.status; });
   }
 
-  // It stands still already.
+  // Records that a suspended run is to continue within 0.4 s.
   void pause(Run& run) {
     const double seconds = 0.4 * static_cast<double>(below(1000)) / 1000;
     run.paused_until = Clock::now() + std::chrono::duration_cast<Clock::duration>(
@@ -417,12 +418,12 @@ class Campaign {
     const fs::path database = folder_ / "disturbed.db";
     const fs::path runs = folder_ / "disturbed.runs";
     fs::remove_all(runs);
-    fs::remove_all(folder_ / "slots");  // new lock files are looked behind: calls of their own
+    fs::remove_all(folder_ / "slots");  // creating lock files makes calls that using them does not
     for (const char* end : {"", "-wal", "-shm"}) fs::remove(database.string() + end);
     const auto deadline =
         Clock::now() + std::chrono::duration<double>(60 + 40 * undisturbed_seconds_);
     for (bool complete = false; !complete && tally_.problems.empty();) {
-      // The last start of a round is not disturbed once there were kills enough.
+      // Once there are enough kills, the last start of the round is not disturbed.
       const bool disturb = !enough();
       std::vector<Run> runs_at_once = start_some(database, runs, disturb);
       while (!wait_a_moment(runs_at_once)) {
@@ -452,9 +453,9 @@ class Campaign {
       }
     }
     if (!tally_.problems.empty()) return;
-    // Of two at once one may have died when the other had nothing more to wait for: what it left is
-    // cleared up by the next start, which finds all done. A guardian that was forked right before
-    // holds its locks until it is given the processor.
+    // One of two simultaneous runs may have died when the other had nothing left to wait for. The
+    // next start, which finds everything done, cleans up after it. A newly forked guardian holds
+    // its locks until it is scheduled.
     wait_for_left_over();
     const pid_t last = start(database, runs, "", "");
     int status = 0;
@@ -465,12 +466,13 @@ class Campaign {
     check(database, runs);
   }
 
-  // A slot stops after three workers in a row that died before they began: kills may do that.
+  // Three workers in a row that died before they began disable a slot. Kills can cause that.
   bool stopped_slot() const {
     return log_.find("three workers in a row", log_checked_) != std::string::npos;
   }
 
-  // Mostly up to the pace, at times longer, so that trials get on; or to the end of all.
+  // Waits mostly up to the pace, sometimes longer so that trials progress. Returns true once all
+  // runs have ended.
   bool wait_a_moment(std::vector<Run>& runs) {
     const double most = below(2) == 0 ? options_.pace : 4 * options_.pace;
     const double seconds = most * static_cast<double>(below(1000)) / 1000;
@@ -482,7 +484,7 @@ class Campaign {
     return true;
   }
 
-  // One orchestrator stands still for a moment, and its workers and the others go on.
+  // Suspends one orchestrator for a moment, while its workers and the others continue.
   void pause_one(std::vector<Run>& all) {
     Run& chosen = all[below(all.size())];
     if (chosen.status || chosen.paused_until) return;
@@ -498,10 +500,10 @@ class Campaign {
     }
     if (alive.empty()) return;
     const Run& chosen = *alive[below(alive.size())];
-    // One that is about to kill itself is mostly let to.
+    // An armed run is mostly left to kill itself.
     if (chosen.armed && below(8) != 0) return;
     const pid_t orchestrator = chosen.pid;
-    // All at nearly the same moment; what came into being meanwhile follows below.
+    // Suspends all children at nearly the same moment; those forked since then follow below.
     std::vector<Process> first = children_of(orchestrator);
     for (const Process& child : first) ::kill(child.pid, SIGSTOP);
     stop_and_wait(orchestrator);
@@ -512,7 +514,7 @@ class Campaign {
         note_zombie(child.pid);
         continue;
       }
-      // Between fork and exec a child still has its parent's name: it is left to itself.
+      // Between fork and exec a child still has its parent's name; it is left alone.
       if (child.name == "petlab") continue;
       (child.name == "petlab-guardian" ? guardians : workers).push_back(child);
       stop_and_wait(child.pid);
@@ -520,7 +522,7 @@ class Campaign {
     std::vector<pid_t> targets;
     std::string who;
     const auto named = [&](const std::string& kind) { who += (who.empty() ? "" : " + ") + kind; };
-    // One of them, or all.
+    // Targets one process of a group, or all of them.
     const auto add = [&](const std::string& kind, const std::vector<Process>& group) {
       if (group.empty()) return;
       const bool every = group.size() > 1 && below(3) == 0;
@@ -548,7 +550,7 @@ class Campaign {
       note_phases(database, runs, orchestrator);
     }
     for (const pid_t pid : targets) ::kill(pid, SIGKILL);
-    // Workers that nobody asks to end any more are asked by the next start.
+    // The next start asks workers without a guardian to stop.
     if (choice == 7 && alive.size() == 1 && !workers.empty()) {
       tally_.kill_next_at(kAskedCall);
     }
@@ -558,11 +560,12 @@ class Campaign {
     ::kill(orchestrator, SIGCONT);
   }
 
-  // What the orchestrator's open attempts were at; everything stands still.
+  // Counts the phases of the orchestrator's open attempts, while all its processes are suspended.
   void note_phases(const fs::path& database, const fs::path& runs, pid_t orchestrator) {
     std::vector<results::AttemptFacts> open;
     try {
-      // Who is stopped may hold the database alone: nobody would ever give it free.
+      // A suspended process may hold the database's lock and never release it, so the wait is
+      // short.
       const results::Reader reader(database, std::chrono::milliseconds(5));
       for (const results::AttemptFacts& facts : reader.open_attempts()) {
         const auto owner = orchestrator::owner_name_from(facts.begun.owner);
@@ -578,7 +581,7 @@ class Campaign {
   void note_phase(const results::AttemptFacts& facts, std::int64_t read, const fs::path& runs) {
     const protocol::TrialDirectory directory(runs, facts.attempt.trial_id, facts.attempt.number);
     const std::string events = read_text(directory.events());
-    // Written, and not in the database yet.
+    // Some events are not in the database yet.
     if (static_cast<std::int64_t>(events.rfind('\n') + 1) > read) ++tally_.phases["ingest"];
     std::string last;
     std::istringstream lines(events);
@@ -605,7 +608,8 @@ class Campaign {
     }
   }
 
-  // What orchestrators said before they killed themselves. A kill from outside may have come first.
+  // Counts the kills that orchestrators logged before killing themselves. A kill from outside may
+  // have come first.
   void note_own_kills() {
     log_checked_ = log_.size();
     log_ = read_text(folder_ / "petlab.log");
@@ -646,10 +650,10 @@ class Campaign {
       tally_.problems.push_back(
           fmt::format("{} trial(s) finished another number of times than once", twice.rows.size()));
     }
-    const fs::path anew = folder_ / "anew.db";
-    for (const char* end : {"", "-wal", "-shm"}) fs::remove(anew.string() + end);
-    orchestrator::rebuild(runs, anew);
-    compare(table(anew), "the results of a database made anew");
+    const fs::path rebuilt = folder_ / "anew.db";
+    for (const char* end : {"", "-wal", "-shm"}) fs::remove(rebuilt.string() + end);
+    orchestrator::rebuild(runs, rebuilt);
+    compare(table(rebuilt), "the results of a database made anew");
     const std::vector<pid_t> left = wait_for_left_over();
     if (!left.empty()) {
       tally_.problems.push_back(fmt::format("{} process(es) are left over", left.size()));
@@ -658,17 +662,18 @@ class Campaign {
     for (const auto& entry : fs::directory_iterator(orchestrator::locks_folder(runs))) {
       tally_.problems.push_back("a lock file is left over: " + entry.path().string());
     }
-    // Half-made files and folders have names of their own.
+    // Incomplete files and folders have special names.
     static const std::regex half_made(".*\\.new-.*|.*\\.jsonl?\\.[A-Za-z0-9]{6}");
     for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
       if (!std::regex_match(entry.path().filename().string(), half_made)) continue;
-      // A worker was killed within its checkpoint: its own to use or not.
+      // A worker killed during a checkpoint may leave its temporary file.
       if (entry.path().parent_path().filename() == "checkpoint") continue;
       tally_.problems.push_back("left half made: " + entry.path().string());
     }
   }
 
-  // Guardians whose orchestrator was killed may be about to end. What is left after 15 s.
+  // Waits up to 15 s for the guardians of killed orchestrators to end. Returns the processes that
+  // are left.
   std::vector<pid_t> wait_for_left_over() {
     const auto until = Clock::now() + std::chrono::seconds(15);
     for (;;) {
@@ -687,7 +692,7 @@ class Campaign {
                                           what, found.rows.size(), wanted_.rows.size()));
   }
 
-  // A long campaign goes on for a while where something was not hit yet.
+  // A long campaign continues for a while if something was not hit yet.
   bool enough() const {
     if (tally_.kills < options_.kills) return false;
     return options_.kills < 1000 || tally_.missed() == 0 || tally_.kills >= 2 * options_.kills;
@@ -717,7 +722,7 @@ class Campaign {
   results::QueryResult wanted_;
   double undisturbed_seconds_ = 0;
   std::map<pid_t, Clock::time_point> zombies_;
-  bool half_made_ = false;  // the last start was to leave claims half made
+  bool half_made_ = false;  // the last start was meant to leave incomplete claims
   std::string log_;
   std::size_t log_checked_ = 0;
 };

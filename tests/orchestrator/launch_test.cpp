@@ -1,4 +1,4 @@
-// Workers that do not come to a trial, and what they are started with.
+// Workers that never start a trial, and the environment that workers are started with.
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using Scripted = testing::ScriptedSweep;
 
-// An executable shell script beside the sweep; "$W" in it is the scripted worker.
+// Writes an executable shell script next to the sweep. "$W" in it is the scripted worker.
 std::string script(const Scripted& sweep, const std::string& text) {
   const auto file = sweep.folder.path() / "worker.sh";
   sweep.folder.write("worker.sh", fmt::format("#!/bin/sh\nW={}\n{}\n",
@@ -42,7 +42,7 @@ std::string content(const std::filesystem::path& file) {
 
 }  // namespace
 
-TEST_CASE("A trial that no worker lives to begin is left after three, whatever slots are free",
+TEST_CASE("A trial that kills three workers before it starts is left, even if slots are free",
           "[orchestrator]") {
   const Scripted sweep("  a: {seed: 1, user: {behaviour: crash, phase: begin, attempts: 99}}\n");
   const auto result =
@@ -53,14 +53,14 @@ TEST_CASE("A trial that no worker lives to begin is left after three, whatever s
   CHECK(result.err.find("three workers in a row exited before starting it: the worker ended with "
                         "signal 6 (Aborted)\nabout to crash in begin") != std::string::npos);
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'never_started'") == 3);
-  // The second waited as before a first retry, the third twice as long.
+  // The second attempt waits for the retry delay, the third twice as long.
   CHECK(sweep.number("SELECT max(begun_at) - min(begun_at) >= 0.3 FROM attempts") == 1);
-  // It never counts against the trial: the next run tries it anew.
+  // These attempts do not count against the trial: the next run tries it again.
   const auto plan = sweep.plan();
   CHECK(plan.out.find("never started") != std::string::npos);
 }
 
-TEST_CASE("A trial that no worker lives to begin does not keep the others from being trained",
+TEST_CASE("A trial that kills its workers before it starts does not block the others",
           "[orchestrator]") {
   std::string variants = "  bad: {seed: 1, user: {behaviour: crash, phase: begin, attempts: 99}}\n";
   for (int seed = 2; seed < 30; ++seed) {
@@ -73,7 +73,7 @@ TEST_CASE("A trial that no worker lives to begin does not keep the others from b
   CHECK(sweep.number("SELECT max(number) FROM attempts") == 3);
 }
 
-TEST_CASE("A runs folder whose path a worker cannot be told is refused", "[orchestrator]") {
+TEST_CASE("A runs folder whose path has a line break or tab is refused", "[orchestrator]") {
   const Scripted sweep("  a: {seed: 1}\n");
   for (const char* name : {"$(printf 'two\\nlines')", "$(printf 'a\\ttab')"}) {
     const auto result = sweep.run(fmt::format("--runs \"{}\"", name));
@@ -84,7 +84,7 @@ TEST_CASE("A runs folder whose path a worker cannot be told is refused", "[orche
   }
 }
 
-TEST_CASE("A worker keeps the variables that only begin like petlab's", "[orchestrator]") {
+TEST_CASE("A worker keeps variables whose names only start like petlab's", "[orchestrator]") {
   const Scripted sweep("  a: {seed: 1}\n");
   const auto worker = script(sweep, "env >env.txt\nexec \"$W\" \"$@\"");
   CHECK(sweep
@@ -96,7 +96,7 @@ TEST_CASE("A worker keeps the variables that only begin like petlab's", "[orches
   CHECK(environment.find("PETLAB_WORKER=outer\n") == std::string::npos);
 }
 
-TEST_CASE("A run raises its soft limit of open files, and its workers get the former one",
+TEST_CASE("A run raises its soft limit of open files, and its workers get the original one",
           "[orchestrator]") {
   const Scripted sweep(many(50));
   const auto worker = script(sweep, "ulimit -S -n >>limits.txt\nexec \"$W\" \"$@\"");
@@ -112,7 +112,7 @@ TEST_CASE("A run raises its soft limit of open files, and its workers get the fo
   CHECK(workers > 1);
 }
 
-TEST_CASE("A run whose limit of open files is too low has fewer workers, and says so",
+TEST_CASE("A run with a low limit of open files has fewer workers, and reports it",
           "[orchestrator]") {
   const Scripted sweep(many(50));
   const auto result = sweep.run("--slots 40", "ulimit -n 128;");
@@ -131,7 +131,7 @@ TEST_CASE("A run whose limit of open files is too low has fewer workers, and say
   CHECK(result.err.find("ulimit", result.err.find("ulimit") + 1) == std::string::npos);
   CHECK(fits >= 4);
   CHECK(fits <= 9);
-  // With what it says is needed it has them all.
+  // With the limit that it names, it runs all workers.
   CHECK(sweep.run("--rerun all --slots 40", fmt::format("ulimit -n {};", needed))
             .err.find("ulimit") == std::string::npos);
   const auto none = sweep.run("--rerun all", "ulimit -n 48;");
@@ -140,7 +140,8 @@ TEST_CASE("A run whose limit of open files is too low has fewer workers, and say
                       "with `ulimit -n` to at least ") != std::string::npos);
 }
 
-TEST_CASE("A description with a field of another type is refused by its name", "[orchestrator]") {
+TEST_CASE("A description with a field of the wrong type is refused and the field named",
+          "[orchestrator]") {
   const Scripted sweep("  a: {seed: 1}\n");
   const auto refused = [&](const std::string& description) {
     const auto worker = script(sweep, fmt::format("echo '{}'", description));
@@ -163,7 +164,7 @@ TEST_CASE("A description with a field of another type is refused by its name", "
         "(docs/reference/worker-protocol.md)\n");
 }
 
-TEST_CASE("Two runs of one slot each train at once where there are two cores", "[orchestrator]") {
+TEST_CASE("Two runs of one slot each train at the same time on two cores", "[orchestrator]") {
   if (orchestrator::usable_cores().numbers.size() < 2) return;
   const testing::TempDir gates;
   const auto gate = (gates.path() / "gate").string();
@@ -180,7 +181,7 @@ TEST_CASE("Two runs of one slot each train at once where there are two cores", "
   CHECK(second.wait().exit_code == 0);
 }
 
-TEST_CASE("A worker that never says that a trial is over gets a hint", "[orchestrator]") {
+TEST_CASE("A note explains that a worker never reported the end of its trial", "[orchestrator]") {
   const Scripted sweep("  a: {seed: 1, user: {behaviour: leave, phase: end}}\n");
   const auto result = sweep.run("", "timeout --signal=TERM --preserve-status 40");
   CHECK(result.err.find(": its worker has reported nothing for 3") != std::string::npos);
@@ -190,7 +191,7 @@ TEST_CASE("A worker that never says that a trial is over gets a hint", "[orchest
         std::string::npos);
 }
 
-TEST_CASE("Finished trials whose files are gone are told of", "[orchestrator]") {
+TEST_CASE("Finished trials whose files are missing are reported", "[orchestrator]") {
   const Scripted sweep("  a: {seed: 1}\n  b: {seed: 2}\n");
   CHECK(sweep.run().err.find("are gone from") == std::string::npos);
   for (const auto& trial :

@@ -29,9 +29,9 @@ struct Orphan {
     batch.record_trial({"t1", R"({"seed":1})", "", {}, {}});
     results::NewAttempt request;
     request.trial_id = "t1";
-    const auto made = std::get<results::AttemptRef>(batch.begin_attempt(request));
+    const auto claimed = std::get<results::AttemptRef>(batch.begin_attempt(request));
     batch.commit();
-    return made;
+    return claimed;
   }
   template <typename Body>
   void write(Body body) {
@@ -52,32 +52,33 @@ struct Orphan {
 
 }  // namespace
 
-TEST_CASE("An orphan counts as started if its worker said so, ingested or not", "[orchestrator]") {
-  SECTION("neither said nor read") {
+TEST_CASE("An orphan counts as started if its worker reported that, ingested or not",
+          "[orchestrator]") {
+  SECTION("neither reported nor ingested") {
     Orphan orphan;
     std::filesystem::create_directories(orphan.directory.folder());
     CHECK(orphan.conclude() == Outcome::never_started);
   }
-  SECTION("said, and not read") {
+  SECTION("reported, not ingested") {
     Orphan orphan;
     orphan.started();
     CHECK(orphan.conclude() == Outcome::stopped);
     CHECK(orphan.facts().started_at == 1000);
   }
-  SECTION("said and read, and nothing since") {
+  SECTION("reported and ingested, nothing since") {
     Orphan orphan;
     orphan.started();
     orphan.ingest();
     CHECK(orphan.conclude() == Outcome::stopped);
   }
-  SECTION("said and read, and more since") {
+  SECTION("reported and ingested, more since") {
     Orphan orphan;
     orphan.started();
     orphan.ingest();
     orphan.write(protocol::Progress{1, 4, 0.5});
     CHECK(orphan.conclude() == Outcome::stopped);
   }
-  SECTION("said in a line that is not whole") {
+  SECTION("reported in an incomplete line") {
     Orphan orphan;
     std::filesystem::create_directories(orphan.directory.folder());
     std::ofstream(orphan.directory.events()) << R"({"v":1,"seq":0,"time":1000,"type":"star)";
@@ -85,7 +86,7 @@ TEST_CASE("An orphan counts as started if its worker said so, ingested or not", 
   }
 }
 
-TEST_CASE("An orphan's own end is not overwritten", "[orchestrator]") {
+TEST_CASE("An ending that the worker reported is not overwritten", "[orchestrator]") {
   for (const bool read : {false, true}) {
     Orphan orphan;
     orphan.started();

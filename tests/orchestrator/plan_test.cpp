@@ -42,8 +42,7 @@ TEST_CASE("A finished trial is stale for a worker of another numerics version, a
   CHECK(plan.why.find("numerics version was 1, is 2 now") != std::string::npos);
 }
 
-TEST_CASE("A checkpoint whose writer has removed it is found with the attempt that kept it",
-          "[orchestrator]") {
+TEST_CASE("A removed checkpoint is found in the attempt that kept it", "[orchestrator]") {
   const testing::TempDir folder;
   results::TrialFacts facts;
   facts.trial_id = "0123456789abcdef";
@@ -67,7 +66,7 @@ TEST_CASE("A checkpoint whose writer has removed it is found with the attempt th
   CHECK(resume() == protocol::Resume{1, 2, 5, "../1/checkpoint/step-2.ckpt"});
 }
 
-TEST_CASE("A checkpoint is not used again where a worker went on from it and died without another",
+TEST_CASE("A checkpoint is not used again after a worker resumed from it and died without another",
           "[orchestrator]") {
   const testing::TempDir folder;
   folder.write("0123456789abcdef/1/checkpoint/step-2.ckpt", "state");
@@ -123,7 +122,7 @@ class CrashingTrial {
     folder_.write(facts_.trial_id + "/1/events.jsonl", events);
   }
 
-  // Adds an attempt that resumed from `resume` and crashed; where the next one resumes.
+  // Adds an attempt that resumed from `resume` and crashed. Returns where the next one resumes.
   std::optional<protocol::Resume> resume_after_crash_of(
       const std::optional<protocol::Resume>& resume) {
     results::AttemptFacts attempt;
@@ -164,7 +163,7 @@ TEST_CASE(
   const auto before = trial.resume_after_crash_of(last);
   CHECK(before == protocol::Resume{1, 2, 4, "../1/checkpoint/step-2.ckpt"});
   CHECK_FALSE(trial.resume_after_crash_of(before));
-  // Nor does it return to them after another crash.
+  // Another crash does not make them usable again.
   CHECK_FALSE(trial.resume_after_crash_of({}));
 }
 
@@ -175,7 +174,7 @@ TEST_CASE("The checkpoint before is used if the file of the last is missing", "[
         protocol::Resume{1, 1, 2, "../1/checkpoint/step-1.ckpt"});
 }
 
-TEST_CASE("A checkpoint whose file cannot be looked at is not taken for missing",
+TEST_CASE("A checkpoint whose file cannot be examined is not treated as missing",
           "[orchestrator]") {
   CrashingTrial trial({"step-1.ckpt", "step-2.ckpt"});
   trial.remove("step-2.ckpt");
@@ -184,7 +183,8 @@ TEST_CASE("A checkpoint whose file cannot be looked at is not taken for missing"
                     file.string() + ": cannot be read: Too many levels of symbolic links");
 }
 
-TEST_CASE("A checkpoint whose file the last one has replaced is never used", "[orchestrator]") {
+TEST_CASE("A checkpoint whose file was overwritten by a later one is never used",
+          "[orchestrator]") {
   CrashingTrial one({"last.ckpt", "last.ckpt"});
   const auto last = one.resume_after_crash_of({});
   CHECK(last == protocol::Resume{1, 2, 4, "../1/checkpoint/last.ckpt"});
@@ -194,7 +194,7 @@ TEST_CASE("A checkpoint whose file the last one has replaced is never used", "[o
         protocol::Resume{1, 1, 2, "../1/checkpoint/a.ckpt"});
 }
 
-TEST_CASE("A trial whose worker crashes is tried as often again as --retries says",
+TEST_CASE("A trial whose worker crashes is retried as often as --retries allows",
           "[orchestrator]") {
   results::TrialFacts facts;
   facts.trial_id = "0123456789abcdef";

@@ -1,4 +1,4 @@
-// What was read of a process earlier, and whose pid that is now.
+// Processes that were identified earlier, and whose pid may have been reused since.
 #include "orchestrator/host/process_identity.h"
 
 #include <signal.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kName = "PETLAB_TEST_PROCESS";
 
-/// A process that waits, with one variable in its environment; ended with its scope.
+/// A sleeping process with one variable in its environment, killed at the end of its scope.
 class Sleeper {
  public:
   explicit Sleeper(const std::string& value) : pid_(::fork()) {
@@ -28,7 +28,7 @@ class Sleeper {
       ::execl("/bin/sleep", "sleep", "60", static_cast<char*>(nullptr));
       ::_exit(127);
     }
-    while (pid_ > 0 && !hold_process(pid_, kName, value)) ::usleep(1000);  // until it is exec's
+    while (pid_ > 0 && !hold_process(pid_, kName, value)) ::usleep(1000);  // until exec
   }
   ~Sleeper() {
     ::kill(pid_, SIGKILL);
@@ -37,7 +37,7 @@ class Sleeper {
   Sleeper(const Sleeper&) = delete;
   Sleeper& operator=(const Sleeper&) = delete;
   pid_t pid() const { return pid_; }
-  /// By which signal; 0: it goes on.
+  /// The signal that ended it; 0: it still runs.
   int ended_by() const {
     siginfo_t info{};
     ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
@@ -50,14 +50,13 @@ class Sleeper {
 
 }  // namespace
 
-TEST_CASE("A pid that was found and is another process's by now gets no signal",
-          "[orchestrator][kernel]") {
+TEST_CASE("A pid that now belongs to another process gets no signal", "[orchestrator][kernel]") {
   const Sleeper ours("ours");
   const Sleeper another("another");
   CHECK(processes_with_environment(kName, "ours") == std::vector<pid_t>{ours.pid()});
   const petlab::base::ProcessHandle held = hold_process(ours.pid(), kName, "ours");
   REQUIRE(held);
-  // As if the second had been ours when it was looked for.
+  // As if the second pid had been found while it was ours.
   CHECK_FALSE(hold_process(another.pid(), kName, "ours"));
   CHECK_FALSE(held.is_gone());
   CHECK(held.send(SIGTERM));
@@ -67,7 +66,7 @@ TEST_CASE("A pid that was found and is another process's by now gets no signal",
   CHECK(another.ended_by() == 0);
 }
 
-TEST_CASE("An orchestrator that was seen and whose pid is another's by now is not asked to stop",
+TEST_CASE("A process that reuses the pid of an orchestrator is not asked to stop",
           "[orchestrator][kernel]") {
   const Sleeper process("orchestrator");
   RunningOrchestrator seen;

@@ -26,7 +26,7 @@ using results::AttemptRef;
 using results::Outcome;
 using testing::TempDir;
 
-/// Everything in a database but the keys of its rows, the times of sweeps and the notes.
+/// A database's content except row keys, the times of sweeps and notes, as lines of text.
 std::vector<std::string> content(const std::filesystem::path& database) {
   const auto columns = [&](const std::string& table, const std::string& without) {
     std::string list;
@@ -87,7 +87,7 @@ std::vector<std::string> content(const std::filesystem::path& database) {
   return lines;
 }
 
-/// The first line that one has and the other has not; empty: they are equal.
+/// The first line in which two contents differ; empty: they are equal.
 std::string difference(const std::vector<std::string>& one, const std::vector<std::string>& other) {
   for (std::size_t i = 0; i < std::max(one.size(), other.size()); ++i) {
     const std::string a = i < one.size() ? one[i] : "(the end)";
@@ -97,7 +97,7 @@ std::string difference(const std::vector<std::string>& one, const std::vector<st
   return "";
 }
 
-/// What an orchestrator does, by hand.
+/// Performs the steps of an orchestrator by hand.
 struct RebuildFixture {
   TempDir folder;
   std::filesystem::path runs = folder.path() / "petlab.runs";
@@ -108,11 +108,11 @@ struct RebuildFixture {
   std::int64_t tried = 0;
 
   static sweeps::TrialConfig config(std::uint64_t seed) {
-    sweeps::TrialConfig made = sweeps::default_config("adapter");
-    made.backbone = "minilm";
-    made.tasks = {"cola"};
-    made.seed.value = seed;
-    return made;
+    sweeps::TrialConfig trial = sweeps::default_config("adapter");
+    trial.backbone = "minilm";
+    trial.tasks = {"cola"};
+    trial.seed.value = seed;
+    return trial;
   }
   static results::TrialRow row(const std::string& id, std::uint64_t seed) {
     return {id, sweeps::to_json(config(seed)).dump(), "sha256:b", 100.5, 101};
@@ -199,7 +199,7 @@ const protocol::Finished kFinished{3,
                                    std::nullopt,
                                    {{"cola", {{"train", 8551}, {"test", 522}}}}};
 
-/// Every way in which an attempt can go, and every decision.
+/// Records attempts with every outcome, and every kind of decision.
 void live(RebuildFixture& f) {
   {
     results::Batch batch = f.store.begin();
@@ -243,8 +243,7 @@ void live(RebuildFixture& f) {
 
 }  // namespace
 
-TEST_CASE("a database made anew from the runs folder equals the one that was recorded",
-          "[orchestrator]") {
+TEST_CASE("A database rebuilt from the runs folder equals the recorded one", "[orchestrator]") {
   RebuildFixture f;
   live(f);
   const auto again = f.folder.path() / "again.db";
@@ -258,8 +257,7 @@ TEST_CASE("a database made anew from the runs folder equals the one that was rec
   CHECK(difference(content(again), wanted) == "");
 }
 
-TEST_CASE("reading the runs folder into a database that knows it changes nothing",
-          "[orchestrator]") {
+TEST_CASE("Importing a runs folder again changes nothing", "[orchestrator]") {
   RebuildFixture f;
   live(f);
   const auto before = content(f.file);
@@ -268,7 +266,8 @@ TEST_CASE("reading the runs folder into a database that knows it changes nothing
   CHECK(difference(content(f.file), before) == "");
 }
 
-TEST_CASE("what a rebuild cannot understand is named and left out", "[orchestrator]") {
+TEST_CASE("A rebuild reports files that it cannot understand and leaves them out",
+          "[orchestrator]") {
   RebuildFixture f;
   live(f);
   f.folder.write("petlab.runs/t9/1/events.jsonl", "");
@@ -286,7 +285,7 @@ TEST_CASE("what a rebuild cannot understand is named and left out", "[orchestrat
   CHECK(difference(content(again), content(f.file)) == "");
 }
 
-TEST_CASE("an attempt counts whose configuration is damaged where a sweep tells it",
+TEST_CASE("An attempt with a damaged trial.json counts if a sweep records its configuration",
           "[orchestrator]") {
   RebuildFixture f;
   live(f);
@@ -294,14 +293,14 @@ TEST_CASE("an attempt counts whose configuration is damaged where a sweep tells 
   const auto again = f.folder.path() / "again.db";
   CHECK(rebuild(f.runs, again).left_out.empty());
   CHECK(difference(content(again), content(f.file)) == "");
-  // `petlab db check` asks for each all the same.
+  // `petlab db check` reads each trial.json all the same.
   results::Store other(f.folder.path() / "other.db");
   const RunsSummary all = ingest_runs(other, f.runs, {}, Configurations::all);
   REQUIRE(all.left_out.size() == 1);
   CHECK(all.left_out[0].find("t1/1/trial.json") != std::string::npos);
 }
 
-TEST_CASE("a rebuild never touches a database that exists", "[orchestrator]") {
+TEST_CASE("A rebuild never touches an existing database", "[orchestrator]") {
   RebuildFixture f;
   live(f);
   CHECK_THROWS_WITH(rebuild(f.runs, f.file),
@@ -312,7 +311,7 @@ TEST_CASE("a rebuild never touches a database that exists", "[orchestrator]") {
   CHECK_FALSE(std::filesystem::exists(f.folder.path() / "new.db"));
 }
 
-TEST_CASE("an attempt that goes on from a checkpoint keeps it, whatever its writer does",
+TEST_CASE("A resumed attempt keeps its checkpoint, even if the writer replaces or removes it",
           "[orchestrator]") {
   RebuildFixture f;
   f.record("one", {"t1"});
@@ -328,14 +327,14 @@ TEST_CASE("an attempt that goes on from a checkpoint keeps it, whatever its writ
   CHECK(begun.resume->checkpoint == "resume/step-2.ckpt");
   trial.resume = begun.resume;
   REQUIRE(make_attempt_directory(second, trial, begun, written));
-  // What a writer does that lives on: another file under the old one's name, then none.
+  // A writer that still runs replaces the file, and then removes it.
   f.folder.write("other", "newer");
   std::filesystem::rename(f.folder.path() / "other", written);
   CHECK(testing::read_file(second.resume() / "step-2.ckpt") == "state");
   std::filesystem::remove(written);
   CHECK(testing::read_file(second.resume() / "step-2.ckpt") == "state");
   CHECK(protocol::read_attempt_log(second).begun->resume == begun.resume);
-  // Gone before it could be kept: nothing is made.
+  // The checkpoint was removed before it could be kept, so no directory is created.
   const protocol::TrialDirectory third(f.runs, "t1", 3);
   CHECK_FALSE(make_attempt_directory(third, trial, begun, written));
   for (const auto& entry : std::filesystem::directory_iterator(f.runs / "t1")) {
@@ -343,7 +342,7 @@ TEST_CASE("an attempt that goes on from a checkpoint keeps it, whatever its writ
   }
 }
 
-TEST_CASE("a directory of an attempt is made whole or not at all, and never twice",
+TEST_CASE("An attempt's directory is created completely or not at all, and never twice",
           "[orchestrator]") {
   RebuildFixture f;
   f.record("one", {"t1"});
@@ -359,7 +358,7 @@ TEST_CASE("a directory of an attempt is made whole or not at all, and never twic
   CHECK_FALSE(log.ending);
 }
 
-TEST_CASE("a sweep that is recorded again unchanged only renews its time", "[orchestrator]") {
+TEST_CASE("Recording an unchanged sweep again only updates its time", "[orchestrator]") {
   RebuildFixture f;
   f.record("one", {"t1", "t2"});
   const auto file = protocol::sweep_file(f.runs, "one");

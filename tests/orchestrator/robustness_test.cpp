@@ -4,8 +4,7 @@
 
 using namespace petlab;
 
-TEST_CASE("Slurm's output that was tampered with is refused, or read without inventing jobs",
-          "[orchestrator]") {
+TEST_CASE("Tampered output of Slurm is refused, or read without inventing jobs", "[orchestrator]") {
   const std::vector<std::string> pieces = {"|", "_", "[", "]", "-", "%", ",", ":", "\n", "=", "+"};
   for (const char* text :
        {"12_[4-6,9%2]|PENDING|(null)|Resources|INVALID|petlab-a\n12_3|RUNNING|n1|None|1-02:03:04|"
@@ -16,8 +15,7 @@ TEST_CASE("Slurm's output that was tampered with is refused, or read without inv
   }
 }
 
-TEST_CASE("An archive's list that was tampered with is refused, or names files of a runs folder",
-          "[orchestrator]") {
+TEST_CASE("A tampered archive list is refused, or names files of a runs folder", "[orchestrator]") {
   fuzz::try_tampered(R"({"v":1,"kind":"petlab archive","petlab":"0.1.0","left_out":{},"files":[)"
                      R"({"name":"runs/sweeps/s.json","size":3,"digest":"sha256:)" +
                          std::string(64, 'a') + R"("}]})",

@@ -32,7 +32,8 @@ TEST_CASE("A sweep is trained once, and the second run trains nothing", "[orches
   CHECK(plan["trials"][0]["why"] == "finished in attempt 1");
 }
 
-TEST_CASE("A process for each trial records the same as one that stays", "[orchestrator]") {
+TEST_CASE("One process per trial records the same as one process for all trials",
+          "[orchestrator]") {
   const std::string users = "  a: {seed: 1}\n  b: {seed: 2}\n  c: {seed: 3}\n  d: {seed: 4}\n";
   const Scripted stays(users);
   const Scripted fresh(users);
@@ -43,7 +44,8 @@ TEST_CASE("A process for each trial records the same as one that stays", "[orche
         results::query(fresh.folder.path() / "sweep.db", sql).rows);
 }
 
-TEST_CASE("A trial that always crashes fails after the retries, alone", "[orchestrator]") {
+TEST_CASE("A trial that always crashes fails after its retries, and the others finish",
+          "[orchestrator]") {
   const Scripted sweep(
       "  good: {seed: 1}\n  bad: {seed: 2, user: {behaviour: crash, attempts: 99}}\n");
   const auto result = sweep.run("--retries 2");
@@ -52,12 +54,13 @@ TEST_CASE("A trial that always crashes fails after the retries, alone", "[orches
                         "of 3 attempts)") != std::string::npos);
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'crashed'") == 3);
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 1);
-  // Failed stays failed, and the exit code says so again.
+  // The trial stays failed, and the exit code shows it again.
   CHECK(sweep.run().exit_code == 1);
   CHECK(sweep.number("SELECT count(*) FROM attempts") == 4);
 }
 
-TEST_CASE("Three workers in a row that die before a trial stop the slot", "[orchestrator]") {
+TEST_CASE("Three workers in a row that die before a trial starts disable the slot",
+          "[orchestrator]") {
   std::string variants;
   for (int seed = 1; seed < 4; ++seed) {
     variants += fmt::format(
@@ -71,7 +74,8 @@ TEST_CASE("Three workers in a row that die before a trial stop the slot", "[orch
             "worker ended with signal 6 (Aborted)\nabout to crash in begin") != std::string::npos);
 }
 
-TEST_CASE("Exit code 3 is a stop where there is a checkpoint, and else a crash", "[orchestrator]") {
+TEST_CASE("Exit code 3 is a stop if there is a checkpoint, and otherwise a crash",
+          "[orchestrator]") {
   const Scripted sweep(
       "  with: {seed: 1, user: {behaviour: exit_3, phase: end, checkpoint_every: 2}}\n"
       "  without: {seed: 2, user: {behaviour: exit_3, phase: end}}\n");
@@ -84,8 +88,7 @@ TEST_CASE("Exit code 3 is a stop where there is a checkpoint, and else a crash",
                      "0") == 1);
 }
 
-TEST_CASE("A worker that breaks the protocol is killed and its trial has failed",
-          "[orchestrator]") {
+TEST_CASE("A worker that breaks the protocol is killed and its trial fails", "[orchestrator]") {
   const Scripted sweep(
       "  rubbish: {seed: 1, user: {behaviour: rubbish}}\n  liar: {seed: 2, user: {behaviour: "
       "lie}}\n  good: {seed: 3}\n");
@@ -97,7 +100,7 @@ TEST_CASE("A worker that breaks the protocol is killed and its trial has failed"
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 1);
 }
 
-TEST_CASE("A worker that hangs is killed and retried, one over its time has failed",
+TEST_CASE("A trial whose worker hangs is retried, and one over its time limit fails",
           "[orchestrator]") {
   const Scripted hangs("  a: {seed: 1, user: {behaviour: ignore_sigterm}}\n");
   const auto retried = hangs.run("--no-progress-limit 500ms");
@@ -110,7 +113,8 @@ TEST_CASE("A worker that hangs is killed and retried, one over its time has fail
   CHECK(timed_out.err.find("timed out: ran longer than 0.5 s (--time-limit)") != std::string::npos);
 }
 
-TEST_CASE("What a worker forks ends with it, and a flooded log stays bounded", "[orchestrator]") {
+TEST_CASE("The children of a worker end with it, and a flooded log stays bounded",
+          "[orchestrator]") {
   const Scripted sweep(
       "  forks: {seed: 1, user: {behaviour: fork}}\n  floods: {seed: 2, user: {behaviour: "
       "flood_log}}\n");
@@ -121,7 +125,7 @@ TEST_CASE("What a worker forks ends with it, and a flooded log stays bounded", "
   CHECK(left.out.empty());
 }
 
-TEST_CASE("SIGTERM stops at a checkpoint with exit code 3, and the next run goes on from it",
+TEST_CASE("SIGTERM stops a run at a checkpoint with exit code 3, and the next run resumes from it",
           "[orchestrator][kernel]") {
   const std::string users =
       "  a: {seed: 1, user: {steps: 100, step_ms: 20, checkpoint_every: 10}}\n";
@@ -140,7 +144,7 @@ TEST_CASE("SIGTERM stops at a checkpoint with exit code 3, and the next run goes
         results::query(whole.folder.path() / "sweep.db", sql).rows);
 }
 
-TEST_CASE("A trial that crashes again right after a resume resumes from the checkpoint before",
+TEST_CASE("A trial that crashes again right after a resume falls back to an earlier checkpoint",
           "[orchestrator]") {
   // Checkpoints at steps 2 and 4; a crash at step 6, before the next one.
   const std::string user = "  a: {seed: 1, user: {steps: 12, checkpoint_every: 2";
@@ -155,7 +159,7 @@ TEST_CASE("A trial that crashes again right after a resume resumes from the chec
         results::query(whole.folder.path() / "sweep.db", sql).rows);
 }
 
-TEST_CASE("Never exit code 0 with work left, whatever workers do", "[orchestrator]") {
+TEST_CASE("The exit code is never 0 with work left, however workers misbehave", "[orchestrator]") {
   std::mt19937 random(20240611);
   const std::vector<std::string> behaviours = {"finish", "crash",   "kill",          "exit",
                                                "error",  "rubbish", "fork_and_crash"};
@@ -179,7 +183,7 @@ TEST_CASE("Never exit code 0 with work left, whatever workers do", "[orchestrato
   }
 }
 
-TEST_CASE("Many runs at once on one database train each trial once, and all of them end",
+TEST_CASE("Eight parallel runs on one database train each trial once, and all of them end",
           "[orchestrator]") {
   std::string users;
   for (int trial = 0; trial < 12; ++trial) {
@@ -199,12 +203,12 @@ TEST_CASE("Many runs at once on one database train each trial once, and all of t
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 12);
 }
 
-TEST_CASE("The exit code follows from what is left", "[orchestrator]") {
+TEST_CASE("The exit code follows from the remaining work", "[orchestrator]") {
   orchestrator::RunResult result;
   result.status.total = 3;
   result.status.done = 3;
   CHECK(orchestrator::exit_code(result) == 0);
-  result.interrupted = true;  // too late to leave anything
+  result.interrupted = true;  // too late to leave work
   CHECK(orchestrator::exit_code(result) == 0);
   result.status.done = 2;
   CHECK(orchestrator::exit_code(result) == 3);

@@ -25,7 +25,8 @@ TEST_CASE("The longest trial runs first, an unknown one counts as longer", "[orc
   CHECK_FALSE(schedule.take("", false, kNow));
 }
 
-TEST_CASE("A higher priority goes before every length, and waits as others do", "[orchestrator]") {
+TEST_CASE("A higher priority beats any duration, and still waits for its start time",
+          "[orchestrator]") {
   Schedule schedule({{"a", 100.0}, {"a", 1.0, 5}, {"b", 50.0, 5}, {"a", std::nullopt, -1}});
   for (std::size_t trial = 0; trial < 4; ++trial) schedule.add(trial);
   CHECK(schedule.best(kNow, {}) == 2u);
@@ -38,7 +39,7 @@ TEST_CASE("A higher priority goes before every length, and waits as others do", 
   CHECK(schedule.take("", false, kNow + 5s) == 1u);
 }
 
-TEST_CASE("Of equally long trials a worker gets those whose backbone it has", "[orchestrator]") {
+TEST_CASE("Among trials of similar length a worker gets those of its backbone", "[orchestrator]") {
   Schedule schedule({{"a", 10.5}, {"b", 10.0}, {"b", 300.0}});
   for (std::size_t trial = 0; trial < 3; ++trial) schedule.add(trial);
   CHECK(schedule.take("a", false, kNow) == 2u);  // longer beats the backbone
@@ -57,7 +58,7 @@ TEST_CASE("A retry waits for its time and does not hold up others", "[orchestrat
   CHECK_FALSE(schedule.next_ready());
 }
 
-TEST_CASE("A suspect is never given together with others", "[orchestrator]") {
+TEST_CASE("A suspect is never assigned together with others", "[orchestrator]") {
   Schedule schedule({{"a", 10.0, 0, true}, {"a", 1.0}});
   schedule.add(0);
   schedule.add(1);
@@ -66,7 +67,7 @@ TEST_CASE("A suspect is never given together with others", "[orchestrator]") {
   CHECK(schedule.take("a", false, kNow) == 0u);
 }
 
-TEST_CASE("A trial that must be alone from now on is that at once", "[orchestrator]") {
+TEST_CASE("A trial that is set to run alone does so immediately", "[orchestrator]") {
   Schedule schedule({{"a", 10.0}, {"a", 1.0}, {"a", 1.0}});
   for (std::size_t trial = 0; trial < 2; ++trial) schedule.add(trial);
   schedule.add(2, kNow + 1s);
@@ -80,7 +81,7 @@ TEST_CASE("A trial that must be alone from now on is that at once", "[orchestrat
   CHECK_FALSE(schedule.trial(2).whole_device);
 }
 
-TEST_CASE("A set of numbers finds the first behind any place", "[orchestrator]") {
+TEST_CASE("A set of numbers finds the first one from any position on", "[orchestrator]") {
   std::mt19937 random(7);
   for (const std::size_t bound : {1u, 64u, 65u, 4096u, 5000u, 300'000u}) {
     NumberSet numbers(bound);
@@ -102,7 +103,7 @@ TEST_CASE("A set of numbers finds the first behind any place", "[orchestrator]")
   CHECK_FALSE(NumberSet().first());
 }
 
-TEST_CASE("What is taken is what going through all that wait in their order would find",
+TEST_CASE("Taking a trial returns the one that a search through all waiting trials would find",
           "[orchestrator]") {
   std::mt19937 random(5);
   const std::string groups[] = {"a", "b", "c"};
@@ -147,22 +148,22 @@ TEST_CASE("What is taken is what going through all that wait in their order woul
         if (ready_at <= now && !(with_others && tasks[one].alone) && fits(one)) able.push_back(one);
       }
       std::sort(able.begin(), able.end(), less);
-      std::optional<std::size_t> wanted;
+      std::optional<std::size_t> expected;
       for (const std::size_t one : able) {
-        if (wanted && urgency(one) != urgency(able.front())) break;
-        if (!wanted || tasks[one].group == group) wanted = one;
+        if (expected && urgency(one) != urgency(able.front())) break;
+        if (!expected || tasks[one].group == group) expected = one;
         if (tasks[one].group == group) break;
       }
-      REQUIRE(schedule.take(group, with_others, now, fits) == wanted);
-      if (wanted) waiting.erase(*wanted);
+      REQUIRE(schedule.take(group, with_others, now, fits) == expected);
+      if (expected) waiting.erase(*expected);
     }
     REQUIRE(schedule.waiting() == waiting.size());
   }
 }
 
-TEST_CASE("A trial is put in and taken out as fast where a million wait", "[orchestrator]") {
-  // The best last in the order of the trials, and half of them for a worker that is not there: each
-  // had its own cost for every trial that waits.
+TEST_CASE("Adding and taking trials stays fast with a million waiting", "[orchestrator]") {
+  // The best trials come last, and half of the trials are for a group without a worker. Each of the
+  // two once cost time for every waiting trial.
   constexpr std::size_t kTrials = 1'000'000;
   std::vector<ScheduledTrial> tasks(kTrials);
   for (std::size_t trial = 0; trial < kTrials; ++trial) {
@@ -183,7 +184,7 @@ TEST_CASE("A trial is put in and taken out as fast where a million wait", "[orch
   CHECK(std::chrono::steady_clock::now() - began < 30s);
 }
 
-TEST_CASE("The wait before a retry doubles up to 64 times", "[orchestrator]") {
+TEST_CASE("The wait before a retry doubles until it is 64 times as long", "[orchestrator]") {
   CHECK(backoff(1s, 1) == 1s);
   CHECK(backoff(1s, 3) == 4s);
   CHECK(backoff(1s, 100) == 64s);

@@ -31,9 +31,9 @@ std::vector<results::Outcome> ends_of(const results::TrialFacts& facts) {
 using Ends = std::vector<results::Outcome>;
 
 protocol::Progress at_step(std::int64_t step, std::int64_t of, double device_memory_mib = 0) {
-  protocol::Progress made{step, of, 0.5};
-  if (device_memory_mib > 0) made.device_memory_mib = device_memory_mib;
-  return made;
+  protocol::Progress progress{step, of, 0.5};
+  if (device_memory_mib > 0) progress.device_memory_mib = device_memory_mib;
+  return progress;
 }
 
 /// The estimate of the time left when the first running trial reaches a step.
@@ -56,7 +56,7 @@ class HandDevices final : public orchestrator::SharedDevices {
   std::optional<std::string> acquire_share(const orchestrator::SlotRequest& request) override {
     const std::optional<std::string> slot = launcher_.acquire_slot();
     if (!slot) return slot;
-    asked.push_back(request.memory_mib.value_or(-1));
+    requested.push_back(request.memory_mib.value_or(-1));
     reserved_[*slot] = request.memory_mib.value_or(kLargest);
     return slot;
   }
@@ -74,7 +74,7 @@ class HandDevices final : public orchestrator::SharedDevices {
   std::int64_t largest_share_mib() const override { return kLargest; }
   std::int64_t room_mib() const override { return kLargest; }
 
-  std::vector<std::int64_t> asked, reported, resized;
+  std::vector<std::int64_t> requested, reported, resized;
 
  private:
   static constexpr std::int64_t kLargest = 80'000;
@@ -89,7 +89,7 @@ TEST_CASE("The time left is computed from the steps of this attempt alone", "[or
   ScriptedRun sweep(1, 1);
   ScriptedAttempt first{Does::crash, 20s, true, true};
   ScriptedAttempt second{Does::finish, 30s};
-  second.tells = {{10s, at_step(11, 21)}};
+  second.reports = {{10s, at_step(11, 21)}};
   sweep.script(0, {first, second});
   LeftAtStep left(sweep, 11);
   CHECK(orchestrator::exit_code(sweep.execute()) == 0);
@@ -105,7 +105,7 @@ TEST_CASE("Time spent suspended counts against no limit", "[orchestrator]") {
   // The worker reports long after it began, is suspended right after that, and is silent for a
   // while when it continues.
   ScriptedAttempt suspended{Does::finish, 1040s};
-  suspended.tells = {{100s, at_step(1, 4)}};
+  suspended.reports = {{100s, at_step(1, 4)}};
   suspended.suspended = {101s, 1000s};
   {
     ScriptedRun sweep(1, 1);
@@ -149,17 +149,17 @@ TEST_CASE("Growth after settling raises the share of similar trials", "[orchestr
   sweep.options.trial_memory_mib = 1000;
   ScriptedAttempt grows{Does::finish, 100s};
   // Its memory has settled at step 50 and grows at step 60.
-  grows.tells = {{10s, at_step(1, 100, 500)},
-                 {20s, at_step(50, 100, 500)},
-                 {30s, at_step(60, 100, 2000)},
-                 {40s, at_step(70, 100, 1500)}};
+  grows.reports = {{10s, at_step(1, 100, 500)},
+                   {20s, at_step(50, 100, 500)},
+                   {30s, at_step(60, 100, 2000)},
+                   {40s, at_step(70, 100, 1500)}};
   sweep.script(0, {grows});
   sweep.script(1, {grows});
   sweep.script(2, {grows});
   CHECK(orchestrator::exit_code(sweep.execute()) == 0);
-  INFO(fmt::format("asked {}, resized {}", devices.asked, devices.resized));
+  INFO(fmt::format("asked {}, resized {}", devices.requested, devices.resized));
   // 2000 MiB plus a tenth plus 64 MiB. The slot of the first trial suits the others.
-  CHECK(devices.asked == std::vector<std::int64_t>{1000});
+  CHECK(devices.requested == std::vector<std::int64_t>{1000});
   REQUIRE_FALSE(devices.resized.empty());
   CHECK(devices.resized.back() == 2264);
   CHECK(*std::max_element(devices.resized.begin(), devices.resized.end()) == 2264);
@@ -171,13 +171,13 @@ TEST_CASE("A settled worker gives back memory that it does not need", "[orchestr
   HandDevices devices(sweep.launcher);
   sweep.options.trial_memory_mib = 8000;
   ScriptedAttempt small{Does::finish, 100s};
-  small.tells = {
+  small.reports = {
       {10s, at_step(1, 100, 500)}, {20s, at_step(3, 100, 500)}, {30s, at_step(6, 100, 500)}};
   sweep.script(0, {small});
   sweep.script(1, {small});
   CHECK(orchestrator::exit_code(sweep.execute()) == 0);
-  INFO(fmt::format("asked {}, resized {}", devices.asked, devices.resized));
-  CHECK(devices.asked == std::vector<std::int64_t>{8000});
+  INFO(fmt::format("asked {}, resized {}", devices.requested, devices.resized));
+  CHECK(devices.requested == std::vector<std::int64_t>{8000});
   CHECK(devices.resized.front() == 8000);  // it may still grow
   CHECK(devices.resized.back() == 614);
 }
@@ -193,11 +193,11 @@ TEST_CASE("The options of a run reach trial.json and the attempt", "[orchestrato
   for (const results::AttemptFacts& attempt : facts.attempts) {
     const protocol::TrialDirectory directory(sweep.options.runs, facts.trial_id,
                                              attempt.attempt.number);
-    const auto told = nlohmann::json::parse(testing::read_file(directory.trial_json()));
-    CHECK(told.at("threads") == 3);
-    CHECK(told.at("attempt") == attempt.attempt.number);
-    CHECK(told.at("device") == "cpu");
-    CHECK(told.contains("resume") == (attempt.attempt.number == 2));
+    const auto trial_json = nlohmann::json::parse(testing::read_file(directory.trial_json()));
+    CHECK(trial_json.at("threads") == 3);
+    CHECK(trial_json.at("attempt") == attempt.attempt.number);
+    CHECK(trial_json.at("device") == "cpu");
+    CHECK(trial_json.contains("resume") == (attempt.attempt.number == 2));
     CHECK(attempt.begun.retries == 5);
   }
 }
@@ -209,7 +209,7 @@ TEST_CASE("Cancelling a rerun keeps the earlier result", "[orchestrator]") {
   sweep.options.rerun_all = true;
   sweep.script(0, {{}, {Does::finish, 100s}});
   sweep.loop.in(5s, [&] {
-    // Through a connection of its own, like another program: a store ignores its own writes.
+    // Through a separate connection, like another program: a store ignores its own writes.
     results::Store other(sweep.files.database());
     orchestrator::decide(other, sweep.options.runs, id,
                          {protocol::Decision::What::cancel, 0, sweep.loop.wall_seconds()});

@@ -1,5 +1,5 @@
-// One world of a scripted run: launcher, workers and store refer to each other, so they stand in
-// one file of more than 300 lines.
+// The launcher, workers and store of a scripted run refer to each other, so they share one file of
+// more than 300 lines.
 #pragma once
 
 #include <fmt/format.h>
@@ -35,8 +35,8 @@ namespace petlab::testing {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// A clock that ticks by hand: a wait goes on to the next thing that was set to happen. Files that
-/// are written are still told of by the kernel.
+/// A loop with a simulated clock: a wait jumps to the next scheduled action. The kernel still
+/// reports changes of files.
 class HandLoop final : public orchestrator::EventLoop {
  public:
   explicit HandLoop(boost::asio::io_context& io) : EventLoop(io) {}
@@ -77,31 +77,30 @@ class HandLoop final : public orchestrator::EventLoop {
 struct ScriptedAttempt {
   enum class Does {
     finish,       ///< after `lasts`
-    crash,        ///< dies by signal 6 after `lasts`, having begun
+    crash,        ///< begins, and dies by signal 6 after `lasts`
     die,          ///< exits with code 1 before it has begun
-    hang,         ///< begins and says nothing more
+    hang,         ///< begins and reports nothing more
     fail,         ///< reports an error after `lasts`
-    leave,        ///< begins, says nothing more and goes on to its next trial
+    leave,        ///< begins, reports nothing more and continues with its next trial
     fail_device,  ///< reports after `lasts` that its device failed, and dies
   };
   Does does = Does::finish;
   milliseconds lasts = seconds(10);
-  bool hears_stop = true;    // else only a kill ends it
-  bool checkpoints = false;  // when it has begun
+  bool hears_stop = true;    // false: only a kill ends it
+  bool checkpoints = false;  // right after it begins
   /// Progress reports and the times after its start at which it writes them.
-  std::vector<std::pair<milliseconds, protocol::Progress>> tells = {};
+  std::vector<std::pair<milliseconds, protocol::Progress>> reports = {};
   /// The worker is suspended between these times after the start.
   std::pair<milliseconds, milliseconds> suspended = {};
-  bool dies = true;  // of a kill
-  /// Starts and ends in one moment, after its worker's previous trial: the run reads nothing
-  /// between.
+  bool dies = true;  // when it is killed
+  /// Starts and ends right after its worker's previous trial, before the run reads anything.
   bool right_away = false;
 };
 
-/// Workers as a script says, by a clock that ticks by hand: no process is started.
+/// Workers that follow a script on a simulated clock, without processes.
 class ScriptedLauncher : public orchestrator::Launcher {
  public:
-  /// By trial, one for each attempt; the last one counts for all that follow.
+  /// For each trial id, one entry per attempt; the last one also counts for later attempts.
   using Script = std::map<std::string, std::vector<ScriptedAttempt>>;
 
   ScriptedLauncher(HandLoop& loop, int slots, bool stay)
@@ -139,11 +138,11 @@ class ScriptedLauncher : public orchestrator::Launcher {
   orchestrator::SharedDevices* shared_devices() override { return shared; }
 
   Script script;
-  /// By slot: what every attempt there does, whatever `script` says.
+  /// By slot: what every attempt there does; overrides `script`.
   std::map<std::string, ScriptedAttempt> slot_script;
   bool has_devices = false;                       // each slot is a GPU, whose UUID is GPU-SLOT
-  int started = 0;                                // workers
-  orchestrator::SharedDevices* shared = nullptr;  // where its slots are shares of devices
+  int started = 0;                                // number of workers
+  orchestrator::SharedDevices* shared = nullptr;  // set if slots are shares of devices
 
  private:
   using DeviceUse = orchestrator::DeviceUse;
@@ -186,7 +185,7 @@ class ScriptedLauncher : public orchestrator::Launcher {
     }
 
    private:
-    // Does it unless the worker is gone by then.
+    // Runs `act` after `time`, unless the worker is destroyed first.
     void later(milliseconds time, std::function<void()> act) {
       launcher_.loop_.in(time, [alive = std::weak_ptr(alive_), act = std::move(act)] {
         if (!alive.expired()) act();
@@ -221,7 +220,7 @@ class ScriptedLauncher : public orchestrator::Launcher {
       begun.numerics = R"({"version":"1"})";
       write(begun);
       began_ = launcher_.loop_.now();
-      for (const auto& [after, progress] : script_.tells) {
+      for (const auto& [after, progress] : script_.reports) {
         later(after, [this, progress] { write(progress); });
       }
       if (script_.checkpoints) {
@@ -247,7 +246,7 @@ class ScriptedLauncher : public orchestrator::Launcher {
         write(protocol::Failed{"the GPU is lost", "device"});
         return end(orchestrator::Exited{1});
       } else {
-        if (script_.tells.empty()) write(protocol::Progress{4, 4, 0.25});
+        if (script_.reports.empty()) write(protocol::Progress{4, 4, 0.25});
         write(protocol::Finished{4, "", {}, {}, {}, {}});
       }
       busy_ = false;
@@ -278,12 +277,12 @@ class ScriptedLauncher : public orchestrator::Launcher {
   std::map<std::string, DeviceUse> use_;
 };
 
-/// A sweep of as many trials as seeds, run in this process by hand.
+/// A sweep of scripted trials, run in this process.
 class ScriptedRun : public orchestrator::RunObserver {
  public:
   explicit ScriptedRun(int trials, int slots = 2, bool stay = true)
       : ScriptedRun(variants(trials), slots, stay) {}
-  /// `variants`: as of ScriptedSweep.
+  /// `variants`: as for ScriptedSweep.
   explicit ScriptedRun(const std::string& variants, int slots = 2, bool stay = true)
       : files(variants), launcher(loop, slots, stay) {
     locations.home = files.folder.path() / "home";

@@ -16,11 +16,11 @@ using Seconds = std::vector<double>;
 
 namespace {
 
-// Turns of the loop and groups of commits take some of the hand clock's time, but little.
-bool about(const Seconds& found, const Seconds& wanted) {
-  if (found.size() != wanted.size()) return false;
+// Turns of the loop and grouped commits take a little simulated time.
+bool about(const Seconds& found, const Seconds& expected) {
+  if (found.size() != expected.size()) return false;
   for (std::size_t at = 0; at < found.size(); ++at) {
-    if (found[at] < wanted[at] - 1e-3 || found[at] > wanted[at] + 0.3) return false;
+    if (found[at] < expected[at] - 1e-3 || found[at] > expected[at] + 0.3) return false;
   }
   return true;
 }
@@ -38,7 +38,7 @@ using enum results::Outcome;
 
 }  // namespace
 
-TEST_CASE("A whole sweep runs by a clock that ticks by hand", "[orchestrator]") {
+TEST_CASE("A whole sweep runs on a simulated clock", "[orchestrator]") {
   for (const bool stay : {true, false}) {
     ScriptedRun sweep(5, 2, stay);
     const orchestrator::RunResult result = sweep.execute();
@@ -55,13 +55,12 @@ TEST_CASE("A whole sweep runs by a clock that ticks by hand", "[orchestrator]") 
       CHECK(outcomes(sweep.facts(trial)) == Outcomes{finished});
     }
     CHECK(sweep.launcher.started == (stay ? 2 : 5));
-    // What is done is done.
+    // A second run trains nothing.
     CHECK(sweep.execute().status.finished_here == 0);
   }
 }
 
-TEST_CASE("Retries wait twice as long each time, and a trial that crashes on has failed",
-          "[orchestrator]") {
+TEST_CASE("Retry delays double, and a trial that keeps crashing fails", "[orchestrator]") {
   ScriptedRun sweep(2);
   sweep.options.retries = 3;
   sweep.options.retry_delay = std::chrono::seconds(4);
@@ -78,7 +77,7 @@ TEST_CASE("Retries wait twice as long each time, and a trial that crashes on has
         "the worker ended with signal 6 (Aborted): the script's last line");
 }
 
-TEST_CASE("A trial over its time is asked to stop and then killed, a silent one killed at once",
+TEST_CASE("A trial over its time limit is asked to stop before it is killed, a silent one is not",
           "[orchestrator]") {
   ScriptedRun slow(1, 1);
   slow.options.time_limit = std::chrono::seconds(60);
@@ -101,8 +100,9 @@ TEST_CASE("A trial over its time is asked to stop and then killed, a silent one 
   CHECK(silent.launches(0).back() < 64);
 }
 
-TEST_CASE("An interrupted run finishes what runs, a second interrupt stops it at a checkpoint",
-          "[orchestrator]") {
+TEST_CASE(
+    "An interrupted run finishes its running trials, a terminated one stops them at a checkpoint",
+    "[orchestrator]") {
   ScriptedRun sweep(4, 2);
   for (std::size_t trial = 0; trial < 4; ++trial) {
     sweep.script(trial, {{Does::finish, testing::seconds(100), true, true}});
@@ -120,7 +120,7 @@ TEST_CASE("An interrupted run finishes what runs, a second interrupt stops it at
   CHECK(sweep.facts(2).attempts.back().begun.resume->attempt == 1);
 }
 
-TEST_CASE("A run that is terminated again and again still waits for the grace of its workers",
+TEST_CASE("A run that is terminated repeatedly still grants its workers their grace period",
           "[orchestrator]") {
   ScriptedRun sweep(1, 1);
   sweep.options.grace = std::chrono::seconds(20);
@@ -160,7 +160,7 @@ struct OneBadGpu : ScriptedRun {
 
 }  // namespace
 
-TEST_CASE("A GPU on which everything fails is disabled, and another trains all of a sweep",
+TEST_CASE("A GPU on which everything fails is disabled, and the other one trains the whole sweep",
           "[orchestrator]") {
   for (const Does what : {Does::crash, Does::fail, Does::fail_device, Does::hang, Does::die}) {
     for (const std::int64_t retries : {0, 2}) {
@@ -171,11 +171,11 @@ TEST_CASE("A GPU on which everything fails is disabled, and another trains all o
       CHECK(orchestrator::exit_code(result) == 0);
       CHECK(result.problem.empty());
       CHECK(sweep.finished_on("hand-1") == 20);
-      // A worker that dies before it begins is its slot's, which three of them stop.
+      // Workers that die before they begin count against their slot, which three of them disable.
       CHECK(sweep.notes_with("hand-0 is disabled for this run: ") == (what == Does::die ? 0 : 1));
       CHECK(sweep.notes_with("slot hand-0 is disabled: ") == (what == Does::die ? 1 : 0));
       CHECK(sweep.notes.size() == 1);
-      // What is known by then keeps it from more than a few trials.
+      // The bad GPU gets only three attempts.
       int on_bad = 0;
       for (std::size_t trial = 0; trial < 20; ++trial) {
         for (const auto& attempt : sweep.facts(trial).attempts) {
@@ -183,13 +183,14 @@ TEST_CASE("A GPU on which everything fails is disabled, and another trains all o
         }
       }
       CHECK(on_bad == 3);
-      // And so says the database to the next run.
+      // The next run finds everything done.
       CHECK(orchestrator::exit_code(sweep.execute()) == 0);
     }
   }
 }
 
-TEST_CASE("The line about a disabled GPU says which, why, and what happens now", "[orchestrator]") {
+TEST_CASE("The note about a disabled GPU gives its name, the reason, and the consequence",
+          "[orchestrator]") {
   OneBadGpu sweep(8, Does::fail_device);
   CHECK(orchestrator::exit_code(sweep.execute()) == 0);
   CHECK(sweep.notes ==
@@ -199,7 +200,7 @@ TEST_CASE("The line about a disabled GPU says which, why, and what happens now",
   CHECK(sweep.facts(0).attempts.front().kind == "device");
 }
 
-TEST_CASE("Where everything fails on every GPU the trials have failed, and none is disabled",
+TEST_CASE("If everything fails on every GPU, the trials fail and no GPU is disabled",
           "[orchestrator]") {
   for (const Does what : {Does::crash, Does::fail, Does::fail_device}) {
     OneBadGpu sweep(8, what);
@@ -213,11 +214,12 @@ TEST_CASE("Where everything fails on every GPU the trials have failed, and none 
   }
 }
 
-TEST_CASE("A GPU is used again once trials that failed there failed elsewhere, too",
+TEST_CASE("A GPU is enabled again once the trials that failed there fail elsewhere, too",
           "[orchestrator]") {
   ScriptedRun sweep(12, 2);
   sweep.launcher.has_devices = true;
-  // The first GPU has the bad luck of three bad trials in a row, while the other trains one.
+  // By bad luck the first GPU gets three bad trials in a row, while the other one trains a good
+  // one.
   const ScriptedAttempt bad{Does::fail, testing::seconds(1), true, false};
   for (const std::size_t trial : {0, 2, 3}) sweep.script(trial, {bad});
   const orchestrator::RunResult result = sweep.execute();
@@ -242,7 +244,7 @@ TEST_CASE("A trial whose GPU failed is retried on another one", "[orchestrator]"
   CHECK(sweep.facts(1).attempts.size() == 1);
 }
 
-TEST_CASE("Workers that die before they begin stop their slot, and the trial is left",
+TEST_CASE("Workers that die before they begin disable their slot, and the trials are left",
           "[orchestrator]") {
   ScriptedRun sweep(3, 1);
   sweep.script(0, {{Does::die}});
@@ -255,7 +257,7 @@ TEST_CASE("Workers that die before they begin stop their slot, and the trial is 
   CHECK(sweep.launcher.started == 3);
 }
 
-TEST_CASE("A worker that a kill does not end is given up, named, and its slot stays closed",
+TEST_CASE("A worker that survives its kill is reported, and its slot stays disabled",
           "[orchestrator]") {
   ScriptedRun sweep(6, 2);
   sweep.options.no_progress_limit = std::chrono::seconds(60);
@@ -276,7 +278,7 @@ TEST_CASE("A worker that a kill does not end is given up, named, and its slot st
   CHECK(sweep.loop.since_start() < 95);
 }
 
-TEST_CASE("A run whose only worker outlives its kill ends, also when it is interrupted",
+TEST_CASE("A run whose only worker survives its kill ends, even if it is interrupted",
           "[orchestrator]") {
   for (const bool interrupted : {false, true}) {
     ScriptedRun sweep(3, 1);
@@ -296,7 +298,7 @@ TEST_CASE("A run whose only worker outlives its kill ends, also when it is inter
   }
 }
 
-TEST_CASE("A run that is interrupted while it plans begins nothing", "[orchestrator]") {
+TEST_CASE("A run that is interrupted while it plans starts no trials", "[orchestrator]") {
   ScriptedRun sweep(3, 1);
   boost::asio::post(sweep.io, [&] { sweep.run->interrupt(); });
   const orchestrator::RunResult result = sweep.execute();
@@ -306,8 +308,8 @@ TEST_CASE("A run that is interrupted while it plans begins nothing", "[orchestra
   CHECK(orchestrator::exit_code(sweep.execute()) == 0);
 }
 
-TEST_CASE("A trial that its slot gives back unbegun says why", "[orchestrator]") {
-  // Short ones first, so that more are claimed ahead than the slot's one worker takes.
+TEST_CASE("A trial that its slot gives back before its start records why", "[orchestrator]") {
+  // Short trials come first, so that more are claimed ahead than the slot's only worker takes.
   ScriptedRun sweep(40, 1, false);
   sweep.options.retry_delay = testing::milliseconds(1);
   for (std::size_t trial = 0; trial < 40; ++trial) {
@@ -324,11 +326,12 @@ TEST_CASE("A trial that its slot gives back unbegun says why", "[orchestrator]")
                               "the worker ended with exit code 1 before it started this trial"});
 }
 
-TEST_CASE("A cancelled trial is stopped within a second, and the others go on", "[orchestrator]") {
+TEST_CASE("A cancelled trial is stopped within a second, and the others continue",
+          "[orchestrator]") {
   ScriptedRun sweep(3, 1);
   const std::string id = sweep.sweep.trials[0].id.value;
   sweep.loop.in(testing::seconds(5), [&] {
-    // As another program would: this connection does not see its own writes as news.
+    // Through a separate connection, like another program: a store ignores its own writes.
     results::Store other(sweep.files.database());
     orchestrator::decide(other, sweep.options.runs, id,
                          {protocol::Decision::What::cancel, 0, sweep.loop.wall_seconds()});
@@ -341,7 +344,7 @@ TEST_CASE("A cancelled trial is stopped within a second, and the others go on", 
   CHECK(sweep.launches(1).front() < 8);
 }
 
-TEST_CASE("An attempt and a slot take no way that their tables do not have", "[orchestrator]") {
+TEST_CASE("Attempts and slots change state only as their tables allow", "[orchestrator]") {
   using orchestrator::AttemptState;
   using orchestrator::SlotState;
   const std::vector<AttemptState> attempt = {AttemptState::claimed,  AttemptState::vanished,

@@ -15,7 +15,7 @@
 
 namespace petlab::testing {
 
-/// A sweep of the scripted worker in a folder of its own, and petlab run as a program on it.
+/// A sweep for the scripted worker in a temporary folder, and calls of the program petlab on it.
 struct ScriptedSweep {
   /// `variants`: one trial a line, `  name: {seed: 1, user: {…}}`.
   explicit ScriptedSweep(const std::string& variants) {
@@ -34,7 +34,7 @@ struct ScriptedSweep {
            variants;
   }
 
-  /// `prefix` stands before the program: variables, `timeout …`.
+  /// `prefix` comes before the program: variables, `timeout …`.
   CommandResult petlab(const std::string& words, const std::string& prefix = "") const {
     return run_command(
         fmt::format("cd {0} && export PETLAB_SLOTS={0}/slots PETLAB_DB=sweep.db; {1} {2} {3}",
@@ -49,7 +49,7 @@ struct ScriptedSweep {
                        program("scripted-worker").string(), words);
   }
 
-  /// With the worker that trains it: another one beside the program has numbers of its own.
+  /// Plans with the scripted worker, because the default worker has another numerics version.
   CommandResult plan(const std::string& words = "") const {
     return petlab(
         fmt::format("plan sweep.yaml --worker {} {}", program("scripted-worker").string(), words));
@@ -70,7 +70,7 @@ struct ScriptedSweep {
       try {
         if (std::filesystem::exists(database()) && number(sql) != 0) return true;
       } catch (const std::exception&) {
-        // The database is being made.
+        // The database is still being created.
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
@@ -80,7 +80,7 @@ struct ScriptedSweep {
   TempDir folder;
 };
 
-/// A command that runs while the test goes on; its end is waited for.
+/// A command that runs in a thread. The destructor waits for its end.
 class Background {
  public:
   explicit Background(std::function<CommandResult()> command)

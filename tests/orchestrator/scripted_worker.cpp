@@ -1,25 +1,27 @@
-// A worker without a model, for tests: it follows docs/reference/worker-protocol.md and does what
-// `user` of its trial says. Its numbers depend on the seed and on every step before, so that a
-// wrong resume shows.
+// A worker without a model, for tests. It follows docs/reference/worker-protocol.md and does what
+// the `user` group of its trial asks for. Its values depend on the seed and on every earlier step,
+// so that a wrong resume shows.
 //
-//   user.steps (4), user.step_ms (0), user.load_ms (0)   how long it takes
-//   user.checkpoint_every (0: never)                     a checkpoint each so many steps
-//   user.validate_every (0: never)                       accuracy on validation each so many steps
-//   user.gate (none)                                     a file without which it does not go on
-//                                                        from its first checkpoint, or first step
+//   user.steps (4), user.step_ms (0), user.load_ms (0)   duration
+//   user.checkpoint_every (0: never)                     steps from one checkpoint to the next
+//   user.validate_every (0: never)                       steps from one validation to the next,
+//                                                        which reports accuracy
+//   user.gate (none)                                     a file for which it waits after its first
+//                                                        checkpoint or first step
 //   user.stop_ms (0)                                     how long it takes to stop when asked
-//   user.stops (none)                                    a file that gets a letter a SIGTERM
-//   user.behaviour (finish)                              see kBehaviours; where it happens:
-//   user.phase (training)                                begin, loading, training, checkpointing,
-//   end user.attempts (1)                                    only attempts up to this number
-//   misbehave
-//   user.gpu_mib (0: none)                               memory that it takes of its GPU, half of
-//                                                        it when it loads, all of it from the first
-//                                                        step
+//   user.stops (none)                                    a file that gets a letter per SIGTERM
+//   user.behaviour (finish)                              see misbehave()
+//   user.phase (training)                                where it misbehaves: begin, loading,
+//                                                        training, checkpointing or end
+//   user.attempts (1)                                    only attempts up to this number
+//                                                        misbehave
+//   user.gpu_mib (0: none)                               the GPU memory that it takes: half while
+//                                                        loading, all from the first step
 //
-// Its GPUs are those of the fake nvidia-smi (tests/orchestrator/fake_nvidia_smi.py), in the folder
-// FAKE_GPUS. A file `bad` there says UUID HOW: every trial on that GPU fails right after it began,
-// by crash, exit, error or device. After ten trials the other GPUs wait until three failed there.
+// Its GPUs are those of the fake nvidia-smi (tests/orchestrator/fake_nvidia_smi.py) in the folder
+// FAKE_GPUS. A file `bad` there contains UUID HOW: every trial on that GPU fails right after it
+// began, by crash, exit, error or device. After ten trials the other GPUs wait until three have
+// failed there.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -57,12 +59,13 @@ void on_stop(int) {
 }
 
 struct Stopped {};
-struct Left {};  // goes on with the next trial, and says nothing more of this one
+struct Left {};  // continues with the next trial and reports nothing more of this one
 struct OutOfMemory {};
 struct DeviceFailed {};
 
-// What this process holds of the GPU that CUDA_VISIBLE_DEVICES names: a file UUID.PID with a number
-// of MiB. `history` says after each change: UUID, pid, MiB of all processes, how many they are.
+// The memory that this process holds of the GPU that CUDA_VISIBLE_DEVICES names: a file UUID.PID
+// contains it in MiB. Each request adds a line to `history`: UUID, pid, MiB of all processes,
+// number of processes.
 class FakeGpu {
  public:
   static FakeGpu& instance() {
@@ -72,13 +75,13 @@ class FakeGpu {
   bool exists() const { return !folder_.empty() && !uuid_.empty(); }
   std::int64_t held() const { return held_; }
 
-  // How every trial fails there; empty: the GPU works.
+  // How every trial on this GPU fails; empty: the GPU works.
   std::string badness() const {
     std::ifstream bad(folder_ / "bad");
     std::string uuid, how;
     if (!(bad >> uuid >> how)) return {};
     const bool fails = uuid == uuid_;
-    // A letter each.
+    // One letter per trial.
     const fs::path failures = folder_ / "failures", others = folder_ / "others_begun";
     std::ofstream(fails ? failures : others, std::ios::app) << "T" << std::flush;
     if (fails) return how;
@@ -89,7 +92,7 @@ class FakeGpu {
     return {};
   }
 
-  // As a caching allocator: what was taken once is kept.
+  // Never releases memory, like a caching allocator. Throws OutOfMemory.
   void take(std::int64_t mib) {
     if (mib <= held_) return;
     const int lock = ::open((folder_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -100,10 +103,10 @@ class FakeGpu {
       const std::string name = entry.path().filename();
       if (!name.starts_with(uuid_ + ".")) continue;
       const int pid = std::stoi(name.substr(uuid_.size() + 1));
-      if (pid == ::getpid() || !lives(pid)) continue;
-      std::int64_t its = 0;
-      std::ifstream(entry.path()) >> its;
-      sum += its;
+      if (pid == ::getpid() || !is_alive(pid)) continue;
+      std::int64_t used_mib = 0;
+      std::ifstream(entry.path()) >> used_mib;
+      sum += used_mib;
       ++processes;
     }
     const bool fits = sum <= total();
@@ -118,7 +121,7 @@ class FakeGpu {
   }
 
  private:
-  static bool lives(int pid) {
+  static bool is_alive(int pid) {
     std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
     std::string number, name, state;
     return (stat >> number >> name >> state) && state != "Z" && state != "X";
@@ -211,7 +214,7 @@ void hang() {
   for (;;) ::pause();
 }
 
-// Does what the script says for this phase, where it says anything.
+// Misbehaves in the way that the script asks for in this phase, if any.
 void misbehave(const Script& script, const std::string& phase, EventFile& events) {
   if (script.phase != phase) return;
   if (script.misbehaves("crash")) {
@@ -250,7 +253,7 @@ void misbehave(const Script& script, const std::string& phase, EventFile& events
     for (;;) std::cout << line << '\n';
   }
   if (script.misbehaves("fork")) {
-    // A child in the group that holds everything it inherited and does not listen.
+    // A child in the group that keeps all inherited files open and ignores SIGTERM.
     if (::fork() == 0) {
       ::signal(SIGTERM, SIG_IGN);
       hang();
@@ -263,8 +266,8 @@ void misbehave(const Script& script, const std::string& phase, EventFile& events
   if (script.misbehaves("error")) throw std::runtime_error("the script says so");
 }
 
-// SCRIPTED_NUMERICS makes it another program, SCRIPTED_PROVENANCE is what it says of itself,
-// SCRIPTED_NAME what it calls itself (main).
+// The environment can set the numerics version (SCRIPTED_NUMERICS), the provenance
+// (SCRIPTED_PROVENANCE) and the worker's name (SCRIPTED_NAME).
 std::string numerics() {
   const char* value = std::getenv("SCRIPTED_NUMERICS");
   return value == nullptr ? "1" : value;
@@ -308,7 +311,7 @@ void train(const TrialDirectory& directory) {
   started.version = "1";
   started.numerics = nlohmann::json({{"version", numerics()}}).dump();
   started.data_digests = trial.data_digests;
-  if (const char* said = std::getenv("SCRIPTED_PROVENANCE")) started.provenance = said;
+  if (const char* provenance = std::getenv("SCRIPTED_PROVENANCE")) started.provenance = provenance;
   events.write(started);
   misbehave(script, "loading", events);
   const std::string badness = FakeGpu::instance().badness();

@@ -11,14 +11,14 @@ using namespace petlab::orchestrator;
 
 namespace {
 
-// Shares of real GPU locks, without workers; counts what it is asked for.
+// Shares with real GPU locks and without workers; counts the requests.
 class CountedDevices final : public SharedDevices {
  public:
   CountedDevices(const std::filesystem::path& folder, std::vector<Gpu> gpus)
       : slots_(folder, std::move(gpus), 64) {}
 
   std::optional<std::string> acquire_share(const SlotRequest& request) override {
-    ++asked;
+    ++requests;
     std::optional<Slot> slot = slots_.acquire(request);
     if (!slot) return std::nullopt;
     const std::string name = slot->name;
@@ -33,7 +33,7 @@ class CountedDevices final : public SharedDevices {
   std::int64_t largest_share_mib() const override { return slots_.largest_mib(); }
   std::int64_t room_mib() const override { return slots_.room_mib(); }
 
-  int asked = 0;
+  int requests = 0;
 
  private:
   GpuSlots slots_;
@@ -42,7 +42,7 @@ class CountedDevices final : public SharedDevices {
 
 }  // namespace
 
-TEST_CASE("Among thousands of trials of different sizes only those that fit are asked for",
+TEST_CASE("Among thousands of trials of different sizes few requests find one that fits",
           "[orchestrator]") {
   constexpr int kTrials = 10'000;
   std::string variants;
@@ -56,13 +56,13 @@ TEST_CASE("Among thousands of trials of different sizes only those that fit are 
   context.planning.runs = run.options.runs;
   TrialTable trials(context);
   REQUIRE(trials.plan_all([] { return true; }));
-  // The first in line is the largest: each refusal says nothing about the smaller ones.
+  // The first trial is the largest: its refusal does not rule out the smaller ones.
   for (int trial = 0; trial < kTrials; ++trial) {
     trials.shapes().needed(static_cast<std::size_t>(trial), 2 * kTrials - trial);
   }
   const testing::TempDir folder;
   const std::vector<Gpu> gpus = {{0, "GPU-0", 80'000, 0}, {1, "GPU-1", 80'000, 0}};
-  // Another petlab has all but 15,000 MiB of both.
+  // Another petlab process holds all but 15,000 MiB of both.
   GpuSlots others(folder.path(), gpus, 64);
   const std::optional<Slot> first = others.acquire({63'400, false, true});
   const std::optional<Slot> second = others.acquire({63'400, false, true});
@@ -72,9 +72,9 @@ TEST_CASE("Among thousands of trials of different sizes only those that fit are 
   DeviceGuard guard(context, trials, slots);
   Shares shares(context, devices, trials, slots, guard);
   CHECK(shares.acquire());
-  // One refusal, then one of just the size that fits.
+  // One refusal, then the largest trial that fits.
   REQUIRE(slots.size() == 1);
-  CHECK(devices.asked <= 4);
+  CHECK(devices.requests <= 4);
   const std::optional<std::size_t> trial = slots.all().begin()->second.share.intended;
   REQUIRE(trial);
   const std::int64_t size = 2 * kTrials - static_cast<std::int64_t>(*trial);

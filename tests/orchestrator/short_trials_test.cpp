@@ -1,4 +1,4 @@
-// Trials that are over within milliseconds: claimed ahead, and committed in groups.
+// Trials that take milliseconds are claimed ahead and committed in groups.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -20,7 +20,7 @@ std::string short_trials(int count, int crashing = -1) {
   return variants;
 }
 
-/// By the shell script that its folder has as `worker`.
+/// Runs a sweep with the shell script `worker` in its folder.
 testing::CommandResult run_on_two_slots(const testing::ScriptedSweep& sweep) {
   std::filesystem::permissions(sweep.folder.path() / "worker", std::filesystem::perms::owner_all);
   return sweep.petlab(
@@ -31,8 +31,7 @@ testing::CommandResult run_on_two_slots(const testing::ScriptedSweep& sweep) {
 
 }  // namespace
 
-TEST_CASE("Of many short trials each is recorded once, also where a worker dies",
-          "[orchestrator]") {
+TEST_CASE("Each of many short trials is recorded once, even if a worker dies", "[orchestrator]") {
   for (const char* mode : {"--fresh-workers", ""}) {
     const testing::ScriptedSweep sweep(short_trials(60, 40));
     const auto result = sweep.run(mode);
@@ -47,8 +46,8 @@ TEST_CASE("Of many short trials each is recorded once, also where a worker dies"
   }
 }
 
-// The worker of one slot begins to fail when that slot has trials claimed ahead.
-TEST_CASE("A slot that is stopped gives back what it had claimed ahead", "[orchestrator]") {
+// The worker of one slot starts to fail once that slot has claimed trials ahead.
+TEST_CASE("A disabled slot gives back the trials that it had claimed ahead", "[orchestrator]") {
   const testing::ScriptedSweep sweep(short_trials(200));
   const std::string folder = sweep.folder.path().string();
   sweep.folder.write("calls", "0\n");
@@ -72,8 +71,8 @@ echo '{{"v": 1, "seq": 1, "time": 2.0, "type": "finished", "step": 0}}' >>"$1/ev
                      "'never_started')") == 0);
 }
 
-// One trial is all that is left for the slot that fails, while the other slot is busy until then.
-TEST_CASE("A trial that one slot could not begin is begun on another", "[orchestrator]") {
+// Only one trial is left for the failing slot, and the other slot is busy until it is disabled.
+TEST_CASE("A trial that one slot could not start is started on another", "[orchestrator]") {
   const testing::ScriptedSweep sweep(short_trials(2));
   const std::string folder = sweep.folder.path().string();
   sweep.folder.write("worker", fmt::format(R"sh(#!/bin/sh
@@ -94,8 +93,8 @@ echo '{{"v": 1, "seq": 1, "time": 2.0, "type": "finished", "step": 0}}' >>"$1/ev
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'never_started'") == 3);
 }
 
-// A thread that does not end, a device that does not close: nothing is left to do, but to go.
-TEST_CASE("A worker that lingers after its one trial does not keep its slot", "[orchestrator]") {
+// The process does not exit, for example because a thread does not end or a device does not close.
+TEST_CASE("A worker that lingers after its only trial does not keep its slot", "[orchestrator]") {
   const testing::ScriptedSweep sweep(short_trials(3));
   sweep.folder.write("worker", R"(#!/bin/sh
 [ "$1" = --describe ] && exit 1

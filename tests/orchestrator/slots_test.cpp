@@ -22,7 +22,7 @@ UsableCores cores(std::vector<int> numbers) {
   return usable;
 }
 
-// The slots that can be had, until none is free.
+// Acquires slots until none is free.
 std::vector<Slot> all_of(const CpuSlots& slots) {
   std::vector<Slot> all;
   while (auto slot = slots.acquire()) all.push_back(std::move(*slot));
@@ -39,11 +39,11 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("CPU slots are the cores that may be used, by number", "[orchestrator]") {
+TEST_CASE("CPU slots are the usable cores, by number", "[orchestrator]") {
   const testing::TempDir folder;
   std::vector<Slot> held = all_of(CpuSlots(folder.path(), cores({3, 5}), 2, 1));
   CHECK(names_of(held) == Names{"cpu-3", "cpu-5"});
-  // Jobs with other cores wait for none of them; jobs that have some of them too get the others.
+  // Jobs with other cores do not wait; jobs that share some of these cores get the others.
   CHECK(names_of(all_of(CpuSlots(folder.path(), cores({0, 1}), 2, 1))) == Names{"cpu-0", "cpu-1"});
   CHECK(names_of(all_of(CpuSlots(folder.path(), cores({4, 5, 6}), 3, 1))) ==
         Names{"cpu-4", "cpu-6"});
@@ -61,15 +61,15 @@ TEST_CASE("A slot has as many cores as its worker has threads", "[orchestrator]"
   CHECK(names_of(held) == Names{"cpu-0", "cpu-4"});
   CHECK(held[1].bound_to == std::vector{4, 5});
   CHECK(held[1].further_cores.size() == 1);
-  // The cores of both are taken, and one is left.
+  // Both slots hold their cores, and one core is left.
   CHECK(names_of(all_of(CpuSlots(folder.path(), some, 5, 1))) == Names{"cpu-6"});
-  // More threads than cores: all of them.
+  // With more threads than cores, a slot has all cores.
   const testing::TempDir other;
   CHECK(workers_on(some, 64) == 1);
   CHECK(names_of(all_of(CpuSlots(other.path(), some, 1, 64))) == Names{"cpu-0"});
 }
 
-TEST_CASE("More workers than cores share them, and are bound to none", "[orchestrator]") {
+TEST_CASE("More workers than cores share the cores, and are not bound to any", "[orchestrator]") {
   const testing::TempDir folder;
   UsableCores two = cores({2, 3});
   two.are_chosen = true;
@@ -82,7 +82,8 @@ TEST_CASE("More workers than cores share them, and are bound to none", "[orchest
   }
 }
 
-TEST_CASE("A quota decides how many slots there are, each group for itself", "[orchestrator]") {
+TEST_CASE("A quota limits the number of slots, separately for each control group",
+          "[orchestrator]") {
   const testing::TempDir folder;
   const testing::TempDir machine;
   machine.write("proc/self/mountinfo", "33 31 0:30 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
@@ -100,7 +101,7 @@ TEST_CASE("A quota decides how many slots there are, each group for itself", "[o
   const UsableCores ample = in_group("ample", "102400000 100000");
   CHECK(ample.numbers.size() == usable_cores().in_mask);
   CHECK(ample.quota == 1024.0);
-  if (half.in_mask < 2) return;  // then one processor is all that there is
+  if (half.in_mask < 2) return;  // this machine has only one processor
   CHECK(half.quota_counts());
   CHECK_FALSE(ample.quota_counts());
   const CpuSlots slots(folder.path(), half, 1, 1);
@@ -111,7 +112,7 @@ TEST_CASE("A quota decides how many slots there are, each group for itself", "[o
   CHECK(all_of(CpuSlots(folder.path(), ample, 1, 1)).size() == ample.numbers.size());
 }
 
-TEST_CASE("A slot whose lock file was cleaned away is not given twice", "[orchestrator]") {
+TEST_CASE("A slot whose lock file was deleted is not assigned twice", "[orchestrator]") {
   const testing::TempDir parent;
   const std::filesystem::path folder = parent.path() / "slots";
   std::filesystem::create_directory(folder);
@@ -121,19 +122,19 @@ TEST_CASE("A slot whose lock file was cleaned away is not given twice", "[orches
   CHECK_FALSE(one.acquire());
   std::filesystem::remove(folder / "cpu-0.lock");
   CHECK_FALSE(one.acquire());
-  CHECK_FALSE(one.acquire());  // the first try left nothing that hides it
+  CHECK_FALSE(one.acquire());  // the first try left no file that hides it
   const CpuSlots two(folder, cores({0, 1}), 2, 1);
   const std::optional<Slot> other = two.acquire();
   REQUIRE(other);
   CHECK(other->name == "cpu-1");
-  // With the folder.
+  // The whole folder is deleted.
   std::filesystem::remove_all(folder);
   CHECK_FALSE(two.acquire());
   held.reset();
   CHECK(two.acquire()->name == "cpu-0");
 }
 
-TEST_CASE("What is reserved on a GPU counts where a lock file was cleaned away", "[orchestrator]") {
+TEST_CASE("A reservation on a GPU counts even if its lock file was deleted", "[orchestrator]") {
   const testing::TempDir parent;
   const std::filesystem::path folder = parent.path() / "slots";
   std::filesystem::create_directory(folder);
@@ -144,13 +145,13 @@ TEST_CASE("What is reserved on a GPU counts where a lock file was cleaned away",
   }
   const SlotRequest rest = {30000, false, true};
   CHECK_FALSE(slots.acquire(rest));
-  SECTION("one between others, that nobody holds any more") {
+  SECTION("one in the middle, no longer held") {
     held.erase(held.begin() + 1);
     std::filesystem::remove(folder / "GPU-0.1.lock");
     CHECK_FALSE(slots.acquire({40000, false, true}));  // the third counts
     CHECK(slots.acquire({30000, false, true}));
   }
-  SECTION("the last, that is held") {
+  SECTION("the last one, still held") {
     std::filesystem::remove(folder / "GPU-0.2.lock");
     held.erase(held.begin());
     CHECK_FALSE(slots.acquire(rest));

@@ -16,8 +16,8 @@ using petlab::testing::TempDir;
 
 namespace {
 
-// A runs folder whose name a shell must not take apart, two attempts, and a worker that exits with
-// the number of its attempt; `first` is what it does before.
+// A runs folder whose name needs quoting in a shell, two attempts, and a worker that runs `first`
+// and then exits with the number of its attempt.
 struct Jobs {
   explicit Jobs(const std::string& first = "") {
     folder.write("it's $a/worker",
@@ -42,7 +42,7 @@ struct Jobs {
 
 }  // namespace
 
-TEST_CASE("a job runs the worker of its task's attempt and notes its end", "[orchestrator]") {
+TEST_CASE("A job runs the worker on its task's attempt and records its end", "[orchestrator]") {
   const Jobs jobs;
   CHECK(jobs.task(1).exit_code == 3);
   const TrialDirectory directory(jobs.submission.attempts[1]);
@@ -57,7 +57,7 @@ TEST_CASE("a job runs the worker of its task's attempt and notes its end", "[orc
   CHECK_FALSE(read_job_log(TrialDirectory(jobs.submission.attempts[0])));
 }
 
-TEST_CASE("a job's worker has its arguments, whatever a shell would make of them",
+TEST_CASE("A job's worker gets its arguments unchanged, even those special to a shell",
           "[orchestrator]") {
   Jobs jobs;
   const std::vector<std::string> arguments = {"-c", "echo \"$1|$2\"; exit 4", "it's", "$a b"};
@@ -68,8 +68,8 @@ TEST_CASE("a job's worker has its arguments, whatever a shell would make of them
         "$a b|" + directory.folder().string());
 }
 
-TEST_CASE("a job notes its end behind a torn line, too", "[orchestrator]") {
-  // Its node's disk was full when it noted that it began.
+TEST_CASE("A job records its end after a torn line, too", "[orchestrator]") {
+  // Its node's disk was full when it recorded its start.
   const Jobs jobs("printf '{\"v\":1,\"ty' >\"$1/job.jsonl\"");
   CHECK(jobs.task(1).exit_code == 3);
   const std::optional<JobLog> log = read_job_log(TrialDirectory(jobs.submission.attempts[1]));
@@ -77,10 +77,10 @@ TEST_CASE("a job notes its end behind a torn line, too", "[orchestrator]") {
   CHECK(log->exit_code == 3);
 }
 
-TEST_CASE("an attempt is run by one job, once", "[orchestrator]") {
+TEST_CASE("An attempt is run by one job, and only once", "[orchestrator]") {
   const Jobs jobs;
   CHECK(jobs.task(1).exit_code == 3);
-  // Started again by Slurm, and a double of its submission.
+  // Slurm restarts the job, and a duplicate of its submission starts.
   CHECK(jobs.task(1, 12, "SLURM_RESTART_COUNT=1").exit_code == 0);
   CHECK(jobs.task(1, 13).exit_code == 0);
   const TrialDirectory directory(jobs.submission.attempts[1]);
@@ -89,7 +89,7 @@ TEST_CASE("an attempt is run by one job, once", "[orchestrator]") {
   CHECK_FALSE(withdraw(directory, 1));
 }
 
-TEST_CASE("an attempt that was withdrawn is run by no job", "[orchestrator]") {
+TEST_CASE("No job runs a withdrawn attempt", "[orchestrator]") {
   const Jobs jobs;
   const TrialDirectory directory(jobs.submission.attempts[1]);
   CHECK(withdraw(directory, 1));
@@ -99,7 +99,7 @@ TEST_CASE("an attempt that was withdrawn is run by no job", "[orchestrator]") {
   CHECK_FALSE(std::filesystem::exists(directory.log()));
 }
 
-TEST_CASE("a job log or a list of tasks that cannot be read is not taken for missing",
+TEST_CASE("A job log or task list that cannot be read is not treated as missing",
           "[orchestrator]") {
   const Jobs jobs;
   const TrialDirectory directory(jobs.submission.attempts[1]);
@@ -113,7 +113,7 @@ TEST_CASE("a job log or a list of tasks that cannot be read is not taken for mis
     }
     return message;
   };
-  // Links to themselves, since root may read every file.
+  // The files become links to themselves, since root may read every file.
   std::filesystem::create_symlink(directory.job_log(), directory.job_log());
   std::filesystem::remove(tasks);
   std::filesystem::create_symlink(tasks, tasks);
@@ -123,7 +123,7 @@ TEST_CASE("a job log or a list of tasks that cannot be read is not taken for mis
   CHECK(message_of([&] { submissions_of(jobs.runs, "o"); }) == tasks.string() + why);
 }
 
-TEST_CASE("a job that sees no attempt says so", "[orchestrator]") {
+TEST_CASE("A job without an attempt reports that", "[orchestrator]") {
   const Jobs jobs;
   std::filesystem::remove_all(jobs.submission.attempts[0]);
   const auto result = jobs.task(0);
@@ -133,7 +133,7 @@ TEST_CASE("a job that sees no attempt says so", "[orchestrator]") {
   CHECK(none.err.find("petlab: line 8 of ") != std::string::npos);
 }
 
-TEST_CASE("a submission is found by its owner, the last of an attempt's", "[orchestrator]") {
+TEST_CASE("The last submission of an attempt is found by its owner", "[orchestrator]") {
   const Jobs jobs;
   Submission later{submission_id("o", 10), {jobs.submission.attempts[1]}};
   write_submission(jobs.runs, later, jobs.runs / "worker", 1);

@@ -26,8 +26,8 @@ std::string message_of(Call call) {
 
 }  // namespace
 
-TEST_CASE("squeue's lines are read, tasks that share a line one by one", "[orchestrator]") {
-  // Printed by Slurm 22.05, but for the line with brackets, which --array takes apart.
+TEST_CASE("Tasks that share a line of squeue are read one by one", "[orchestrator]") {
+  // Output of Slurm 22.05, except for the line with brackets, which --array expands.
   const std::vector<JobRow> rows = parse_squeue(
       "1_9|RUNNING|n2|None|1:05|petlab.12-34-ab.1\n"
       "67|CANCELLED||JobHeldUser|INVALID|petlab.12-34-ab.2\n"
@@ -43,7 +43,7 @@ TEST_CASE("squeue's lines are read, tasks that share a line one by one", "[orche
   CHECK(parse_squeue("").empty());
 }
 
-TEST_CASE("how long a job ran is read as squeue writes it", "[orchestrator]") {
+TEST_CASE("The run time of a job is read in squeue's format", "[orchestrator]") {
   CHECK(parse_run_time("0:00") == 0s);
   CHECK(parse_run_time("59:59") == 59min + 59s);
   CHECK(parse_run_time("23:00:01") == 23h + 1s);
@@ -56,7 +56,7 @@ TEST_CASE("how long a job ran is read as squeue writes it", "[orchestrator]") {
   }
 }
 
-TEST_CASE("what squeue does not print is refused with the line", "[orchestrator]") {
+TEST_CASE("A line that squeue cannot have printed is refused and quoted", "[orchestrator]") {
   for (const char* line :
        {"1_9|RUNNING|n2|None|1:05", "slurm_load_jobs error: Unexpected message"}) {
     INFO(line);
@@ -65,7 +65,7 @@ TEST_CASE("what squeue does not print is refused with the line", "[orchestrator]
   }
 }
 
-TEST_CASE("squeue's lines of jobs that cannot be petlab's are left out", "[orchestrator]") {
+TEST_CASE("Lines of squeue for jobs that cannot be petlab's are left out", "[orchestrator]") {
   for (const char* line : {"|RUNNING|n2|None|0:01|x", "1_|RUNNING|n2|None|0:01|x",
                            "a_1|RUNNING||||x", "1_[2|RUNNING||||x", "1_[a-b]|PENDING||||x",
                            "12+0|RUNNING|n1|None|0:01|x", "7|RUNNING|n1|None|0:01|two\nlines"}) {
@@ -75,12 +75,13 @@ TEST_CASE("squeue's lines of jobs that cannot be petlab's are left out", "[orche
     CHECK(rows.size() == (line[0] == '7' ? 2 : 1));
   }
   CHECK(parse_squeue("12+0|RUNNING|n1|None|0:01|x\n").empty());
-  // A range of any length takes a few characters.
+  // A few characters are enough for a range of any length.
   CHECK(message_of([] { parse_squeue("7_[10-266366666661]|PENDING|n1|None|0:00|x\n"); }) ==
         "squeue printed more than 1000000 jobs, at '7_[10-266366666661]'");
 }
 
-TEST_CASE("sbatch's answer is the number of a job, behind what a site prints", "[orchestrator]") {
+TEST_CASE("The job number is read from sbatch's output, after the lines of a site",
+          "[orchestrator]") {
   CHECK(parse_submission("1234\n") == "1234");
   CHECK(parse_submission("1234;cluster\n") == "1234");
   CHECK(parse_submission("Welcome to the cluster\n\n1234\n") == "1234");
@@ -90,7 +91,8 @@ TEST_CASE("sbatch's answer is the number of a job, behind what a site prints", "
         "sbatch --parsable printed 'Submitted batch job 12', expected a job number");
 }
 
-TEST_CASE("a refusal for now, silence and a refusal for good are told apart", "[orchestrator]") {
+TEST_CASE("Temporary refusals, silence and permanent refusals are distinguished",
+          "[orchestrator]") {
   CHECK(refusal_from("sbatch: error: AssocMaxSubmitJobLimit\nsbatch: error: Batch job submission "
                      "failed: Job violates accounting/QOS policy (job submit limit, user's size "
                      "and/or time limits)") == Refusal::limit);
@@ -102,7 +104,7 @@ TEST_CASE("a refusal for now, silence and a refusal for good are told apart", "[
       Refusal::silence);
   CHECK(refusal_from("sbatch: error: Batch job submission failed: Socket timed out on send/recv "
                      "operation") == Refusal::silence);
-  // What it said first may be a limit, but whether the last try arrived is not known.
+  // The first line may mean a limit, but it is unknown whether the last try arrived.
   CHECK(refusal_from("sbatch: error: Slurm temporarily unable to accept job, sleeping and "
                      "retrying\nsbatch: error: Batch job submission failed: Zero Bytes were "
                      "transmitted or received") == Refusal::silence);
@@ -113,7 +115,7 @@ TEST_CASE("a refusal for now, silence and a refusal for good are told apart", "[
   CHECK(refusal_from("") == Refusal::refused);
 }
 
-TEST_CASE("the limits of scontrol show config are read", "[orchestrator]") {
+TEST_CASE("The limits of scontrol show config are read", "[orchestrator]") {
   const SlurmLimits limits = parse_config(
       "Configuration data as of 2024-01-01T00:00:00\n"
       "AccountingStorageType   = accounting_storage/none\n"
@@ -126,7 +128,7 @@ TEST_CASE("the limits of scontrol show config are read", "[orchestrator]") {
         "scontrol show config: MaxArraySize is 'many', must be a number");
 }
 
-TEST_CASE("the end of one job is read from scontrol and from sacct", "[orchestrator]") {
+TEST_CASE("The end of a job is read from scontrol and from sacct", "[orchestrator]") {
   const char* shown =
       "JobId=5 ArrayJobId=1 ArrayTaskId=3 JobName=JobState=x Requeue=0 JobState=FAILED "
       "Reason=RaisedSignal:9(Killed) Dependency=(null) Restarts=0 DerivedExitCode=0:0 ExitCode=0:9 "
@@ -144,7 +146,7 @@ TEST_CASE("the end of one job is read from scontrol and from sacct", "[orchestra
   CHECK_FALSE(is_unknown_job("slurm_load_jobs error: Unable to contact slurm controller\n"));
 }
 
-TEST_CASE("each state is a phase; one that is not known still runs", "[orchestrator]") {
+TEST_CASE("Each job state has a phase; an unknown state counts as running", "[orchestrator]") {
   CHECK(job_phase("PENDING") == JobPhase::waiting);
   CHECK(job_phase("REQUEUE_HOLD") == JobPhase::waiting);
   CHECK(job_phase("RUNNING") == JobPhase::running);
@@ -156,7 +158,7 @@ TEST_CASE("each state is a phase; one that is not known still runs", "[orchestra
   CHECK(job_phase("INVENTED_LATER") == JobPhase::running);
 }
 
-TEST_CASE("every state of Slurm's is the phase that petlab acts by", "[orchestrator]") {
+TEST_CASE("Every job state of Slurm has the right phase", "[orchestrator]") {
   const std::map<JobPhase, std::vector<const char*>> phases = {
       {JobPhase::waiting,
        {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD",
@@ -176,35 +178,35 @@ TEST_CASE("every state of Slurm's is the phase that petlab acts by", "[orchestra
   }
 }
 
-TEST_CASE("only what a trial does itself is its worker's end", "[orchestrator]") {
-  const auto told = [](const char* state, int code = 0, int signal = 0) {
+TEST_CASE("Only endings that a trial causes itself count as its worker's end", "[orchestrator]") {
+  const auto end_of = [](const char* state, int code = 0, int signal = 0) {
     return worker_end("7_1", {state, code, signal});
   };
-  CHECK(std::get<Exited>(told("COMPLETED").how).code == 0);
-  CHECK(std::get<Exited>(told("FAILED", 3).how).code == 3);
-  CHECK(std::get<Killed>(told("FAILED", 0, 9).how).signal == 9);
-  CHECK(std::get<Killed>(told("OUT_OF_MEMORY").how).signal == SIGKILL);
-  CHECK(told("OUT_OF_MEMORY").last_lines == "Slurm job 7_1: out of memory");
-  CHECK(to_string(told("CANCELLED by 0")) == "Slurm job 7_1 was cancelled");
-  CHECK(to_string(told("PREEMPTED")) == "Slurm job 7_1 was preempted");
-  CHECK(to_string(told("NODE_FAIL")) == "Slurm job 7_1 lost its node");
-  CHECK(to_string(told("TIMEOUT")) == "Slurm job 7_1 reached its time limit (--slurm-time)");
-  CHECK(std::holds_alternative<TakenAway>(told("NODE_FAIL").how));
-  CHECK(to_string(told("BOOT_FAIL")) == "Slurm job 7_1 lost its node");
-  CHECK(to_string(told("RECONFIG_FAIL")) == "Slurm job 7_1 lost its node");
-  CHECK(to_string(told("REVOKED")) == "Slurm job 7_1 was revoked");
-  CHECK(to_string(told("LAUNCH_FAILED")) == "Slurm job 7_1 was not launched by Slurm");
-  CHECK(to_string(told("DEADLINE")) == "Slurm job 7_1 reached its deadline (--slurm-time)");
+  CHECK(std::get<Exited>(end_of("COMPLETED").how).code == 0);
+  CHECK(std::get<Exited>(end_of("FAILED", 3).how).code == 3);
+  CHECK(std::get<Killed>(end_of("FAILED", 0, 9).how).signal == 9);
+  CHECK(std::get<Killed>(end_of("OUT_OF_MEMORY").how).signal == SIGKILL);
+  CHECK(end_of("OUT_OF_MEMORY").last_lines == "Slurm job 7_1: out of memory");
+  CHECK(to_string(end_of("CANCELLED by 0")) == "Slurm job 7_1 was cancelled");
+  CHECK(to_string(end_of("PREEMPTED")) == "Slurm job 7_1 was preempted");
+  CHECK(to_string(end_of("NODE_FAIL")) == "Slurm job 7_1 lost its node");
+  CHECK(to_string(end_of("TIMEOUT")) == "Slurm job 7_1 reached its time limit (--slurm-time)");
+  CHECK(std::holds_alternative<TakenAway>(end_of("NODE_FAIL").how));
+  CHECK(to_string(end_of("BOOT_FAIL")) == "Slurm job 7_1 lost its node");
+  CHECK(to_string(end_of("RECONFIG_FAIL")) == "Slurm job 7_1 lost its node");
+  CHECK(to_string(end_of("REVOKED")) == "Slurm job 7_1 was revoked");
+  CHECK(to_string(end_of("LAUNCH_FAILED")) == "Slurm job 7_1 was not launched by Slurm");
+  CHECK(to_string(end_of("DEADLINE")) == "Slurm job 7_1 reached its deadline (--slurm-time)");
   for (const char* taken :
        {"CANCELLED", "PREEMPTED", "BOOT_FAIL", "RECONFIG_FAIL", "REVOKED", "LAUNCH_FAILED"}) {
     INFO(taken);
-    CHECK(std::holds_alternative<TakenAway>(told(taken, 1, 9).how));
+    CHECK(std::holds_alternative<TakenAway>(end_of(taken, 1, 9).how));
   }
-  CHECK(std::holds_alternative<OutOfTime>(told("DEADLINE", 1, 15).how));
-  CHECK(std::holds_alternative<OutOfTime>(told("TIMEOUT").how));
+  CHECK(std::holds_alternative<OutOfTime>(end_of("DEADLINE", 1, 15).how));
+  CHECK(std::holds_alternative<OutOfTime>(end_of("TIMEOUT").how));
 }
 
-TEST_CASE("a time limit is what sbatch takes", "[orchestrator]") {
+TEST_CASE("A time limit has the format of sbatch", "[orchestrator]") {
   for (const char* good : {"30", "30:00", "2:30:00", "1-12", "1-12:30", "1-12:30:00"}) {
     CHECK(is_slurm_time(good));
   }
@@ -214,7 +216,7 @@ TEST_CASE("a time limit is what sbatch takes", "[orchestrator]") {
   }
 }
 
-TEST_CASE("what petlab decides itself is no word for sbatch", "[orchestrator]") {
+TEST_CASE("Arguments of sbatch that petlab sets itself are refused", "[orchestrator]") {
   SlurmOptions options;
   options.arguments = {"--mem=8G", "-x", "--requeue", "--exclude=n1"};
   options.time = "1-0";

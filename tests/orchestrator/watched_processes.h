@@ -8,10 +8,10 @@
 
 namespace petlab::testing {
 
-/// What of a file can be read: those of a process fail while it ends.
+/// The readable part of a file: files in /proc can fail while their process ends.
 std::string read_text(const std::filesystem::path& file);
 
-/// A process as /proc tells of it.
+/// A process as shown in /proc.
 struct Process {
   pid_t pid = 0;
   std::string name;
@@ -19,7 +19,7 @@ struct Process {
 };
 std::vector<Process> children_of(pid_t parent);
 
-/// Stops a process (SIGSTOP) and waits until it stands still or is gone.
+/// Stops a process (SIGSTOP) and waits until it is stopped or gone.
 void stop_and_wait(pid_t pid);
 
 }  // namespace petlab::testing

@@ -38,7 +38,8 @@ struct Places {
 
 }  // namespace
 
-TEST_CASE("A worker is a program by path or name, whatever spaces its path has", "[orchestrator]") {
+TEST_CASE("A worker is a program by path or name, and its path may contain spaces",
+          "[orchestrator]") {
   const Places places;
   const WorkerCommand named = places.find("runner");
   CHECK(named.program == places.folder.path() / "bin/runner");
@@ -49,7 +50,7 @@ TEST_CASE("A worker is a program by path or name, whatever spaces its path has",
   CHECK(places.find(spaced).text() == spaced);
 }
 
-TEST_CASE("A worker may have arguments, in words as a shell has them", "[orchestrator]") {
+TEST_CASE("A worker may have arguments, quoted as in a shell", "[orchestrator]") {
   const Places places;
   const std::string script = (places.folder.path() / "script.py").string();
   const WorkerCommand worker =
@@ -60,13 +61,13 @@ TEST_CASE("A worker may have arguments, in words as a shell has them", "[orchest
   CHECK(worker.arguments_and("-").back() == "-");
   CHECK(worker.arguments_and("-").size() == 8);
   CHECK(worker.check_program().empty());
-  // What it prints, it reads.
+  // Its printed form is read back.
   CHECK(places.find(worker.text()).arguments == worker.arguments);
   CHECK(places.find(fmt::format("'{}/a folder/my worker' x", places.folder.path().string()))
             .program.filename() == "my worker");
 }
 
-TEST_CASE("An argument that names a file is absolute, others stay", "[orchestrator]") {
+TEST_CASE("Arguments that name files become absolute, others do not change", "[orchestrator]") {
   const Places places;
   const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(places.folder.path());
@@ -76,7 +77,7 @@ TEST_CASE("An argument that names a file is absolute, others stay", "[orchestrat
   CHECK(worker.arguments == std::vector<std::string>{script, script, "bin", "none.py", "-"});
 }
 
-TEST_CASE("A worker that cannot be started is named", "[orchestrator]") {
+TEST_CASE("An error names the worker that cannot be started", "[orchestrator]") {
   const Places places;
   const std::string script = (places.folder.path() / "script.py").string();
   CHECK(places.problem("none") ==

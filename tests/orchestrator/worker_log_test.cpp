@@ -14,7 +14,7 @@
 namespace petlab::orchestrator {
 namespace {
 
-// Attempts of three trials that one worker was given.
+// Attempts of three trials that are assigned to one worker.
 struct Attempts {
   testing::TempDir folder;
   std::vector<protocol::TrialDirectory> given;
@@ -45,12 +45,12 @@ struct Attempts {
 
 }  // namespace
 
-TEST_CASE("Output is divided where the worker announces an attempt, however late petlab sees it",
+TEST_CASE("Output is split where the worker announces an attempt, however late petlab sees it",
           "[orchestrator]") {
   const Attempts f;
   const std::string output =
       f.announced(0) + "one\n" + f.announced(1) + "Traceback\n  two" + f.announced(2) + "three\n";
-  // However the pipe cuts it.
+  // The pipe may split the output anywhere.
   for (std::size_t cut = 0; cut <= output.size(); ++cut) {
     f.remove_logs();
     WorkerLog log = f.log_expecting_all();
@@ -61,7 +61,7 @@ TEST_CASE("Output is divided where the worker announces an attempt, however late
     CHECK(f.logged(0) == "one\n");
     CHECK(f.logged(1) == "Traceback\n  two");
     CHECK(f.logged(2) == "three\n");
-    // The ends of the first two are seen now only.
+    // Only now does petlab see the ends of the first two.
     CHECK(log.last_lines(f.given[0].log()) == "one");
     log.log_to(f.given[1].log());
     CHECK(log.last_lines(f.given[0].log()).empty());
@@ -73,13 +73,13 @@ TEST_CASE("Output is divided where the worker announces an attempt, however late
   }
 }
 
-TEST_CASE("What a worker prints between two trials belongs to the one before, where it announces",
+TEST_CASE("If a worker announces attempts, its output between two trials belongs to the first",
           "[orchestrator]") {
   const Attempts f;
   WorkerLog log = f.log_expecting_all();
   log.log_to(f.given[0].log());
   log.append("loading\n" + f.announced(0) + "one\n");
-  log.log_to(f.given[1].log());  // its events said that the first is over
+  log.log_to(f.given[1].log());  // its events show that the first is over
   log.append("after the trial's end\n");
   CHECK(log.last_lines(f.given[1].log()).empty());
   log.append(f.announced(1) + "two\n");
@@ -88,7 +88,7 @@ TEST_CASE("What a worker prints between two trials belongs to the one before, wh
   CHECK(log.last_lines(f.given[1].log()) == "two");
 }
 
-TEST_CASE("Without announcements output is divided when petlab says so", "[orchestrator]") {
+TEST_CASE("Without announcements output is split when petlab switches logs", "[orchestrator]") {
   const Attempts f;
   WorkerLog log = f.log_expecting_all();
   log.log_to(f.given[0].log());
@@ -103,7 +103,7 @@ TEST_CASE("Without announcements output is divided when petlab says so", "[orche
         std::map<std::filesystem::path, std::string>{{f.given[1].log(), "two"}});
 }
 
-TEST_CASE("Only the attempt that comes next can be announced; all else is output",
+TEST_CASE("A worker may announce only its next attempt; anything else is log output",
           "[orchestrator]") {
   const Attempts f;
   WorkerLog log = f.log_expecting_all();
@@ -113,7 +113,7 @@ TEST_CASE("Only the attempt that comes next can be announced; all else is output
   log.append(f.announced(1) + f.announced(0) + "two\n");
   CHECK(f.logged(0) == other + "one\n");
   CHECK(f.logged(1) == f.announced(0) + "two\n");
-  // Half an announcement at the end was none.
+  // Half an announcement at the end is output, too.
   const std::string half = f.announced(2).substr(0, 5);
   log.append(half);
   CHECK(f.logged(1) == f.announced(0) + "two\n");
@@ -122,7 +122,7 @@ TEST_CASE("Only the attempt that comes next can be announced; all else is output
   CHECK(f.logged(2).empty());
 }
 
-TEST_CASE("Each attempt's log is kept to its own size", "[orchestrator]") {
+TEST_CASE("Each attempt's log has its own size limit", "[orchestrator]") {
   const Attempts f;
   WorkerLog log = f.log_expecting_all(4);
   log.log_to(f.given[0].log());

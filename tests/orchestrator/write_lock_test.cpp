@@ -5,9 +5,10 @@ using namespace petlab;
 
 TEST_CASE("No file of the runs folder is touched while others wait for the database",
           "[orchestrator]") {
-  // Events by the thousand, ends of each kind, retries that go on from checkpoints, claims given
-  // back. One crashes until its retries are used up, so it does not matter which of its attempts
-  // the first run leaves to the second. The slow one keeps the first from ending by itself.
+  // Thousands of events, endings of each kind, retries that resume from checkpoints, claims given
+  // back. One trial crashes until its retries are used up, so it does not matter which of its
+  // attempts the first run leaves to the second. The slow trial keeps the first run from ending by
+  // itself.
   const testing::ScriptedSweep sweep(
       "  long: {seed: 1, user: {steps: 3000, step_ms: 0, checkpoint_every: 1000}}\n"
       "  crash: {seed: 2, user: {steps: 20, checkpoint_every: 5, behaviour: crash, attempts: 9}}\n"
@@ -31,11 +32,11 @@ TEST_CASE("No file of the runs folder is touched while others wait for the datab
   CHECK(sweep.run("--retries 3", shim).exit_code == 1);
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'crashed'") > 2);
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE parent IS NOT NULL") > 0);
-  // A line for each of the two runs: each held the lock, and touched nothing.
+  // One line per run: each held the lock and touched nothing.
   CHECK(testing::read_file(touched) == "lock \nlock \n");
 }
 
-TEST_CASE("ingest touches no file of the runs folder while others wait for the database",
+TEST_CASE("An import touches no file of the runs folder while others wait for the database",
           "[orchestrator]") {
   const testing::ScriptedSweep sweep(
       "  long: {seed: 1, user: {steps: 3000, step_ms: 0, checkpoint_every: 1000}}\n"
@@ -55,7 +56,7 @@ TEST_CASE("ingest touches no file of the runs folder while others wait for the d
   const auto rows = [&] { return sweep.number("SELECT count(*) FROM metrics"); };
   const std::int64_t known = rows();
   std::filesystem::remove(sweep.database());
-  // Into a database that others may use already, then once more with nothing new.
+  // First into a database that others may already use, then again with nothing new.
   for (int time = 0; time < 2; ++time) {
     CHECK(sweep.petlab("db import --db sweep.db --runs sweep.runs", shim).exit_code == 0);
     CHECK(rows() == known);

@@ -15,12 +15,12 @@ std::string nested(std::size_t levels) {
   return std::string(levels, '[') + std::string(levels, ']');
 }
 
-// Far more than a stack holds of anything that calls itself at each level.
+// Far more levels than the stack could hold in a recursive parser.
 constexpr std::size_t kDeep = 200'000;
 
 }  // namespace
 
-TEST_CASE("Files of others that are nested too deep are refused by name", "[protocol]") {
+TEST_CASE("Foreign files that are nested too deeply are refused by name", "[protocol]") {
   const petlab::testing::TempDir folder;
   const std::string problem = "must have at most 64 levels of nesting";
   const auto config = folder.write("config.json", "{\"a\":" + nested(kDeep) + "}");

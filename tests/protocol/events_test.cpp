@@ -100,7 +100,7 @@ TEST_CASE("A value that is not finite is written as null", "[sweeps]") {
         R"("name":"n","value":null})");
 }
 
-TEST_CASE("Keys may come in any order, with spaces, unknown ones are ignored", "[sweeps]") {
+TEST_CASE("Keys may come in any order and with spaces, and unknown ones are ignored", "[sweeps]") {
   const Event event = parse_event(
       " { \"loss\" : -1.5E-1 , \"of\":9,\"host\":{\"a\":[1,{\"b\":null}],\"c\":true}, \"step\":3,"
       "\"\\u0074ype\":\"progress\",\"time\":12, \"seq\":8 ,\"v\":1 } \r");
@@ -112,7 +112,7 @@ TEST_CASE("A failure without a kind is an error", "[sweeps]") {
         Event{8, 12, Failed{"no data", "error"}});
 }
 
-TEST_CASE("A bad line says what was found and what was expected", "[sweeps]") {
+TEST_CASE("The error for a bad line gives the found and the expected text", "[sweeps]") {
   const std::string start = R"({"v":1,"seq":1,"time":1,"type":)";
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "found the end of the line at byte 0, expected a JSON object"},
@@ -178,7 +178,7 @@ TEST_CASE("A bad line says what was found and what was expected", "[sweeps]") {
   }
 }
 
-TEST_CASE("Numbers of examples that are none are refused", "[sweeps]") {
+TEST_CASE("Invalid numbers of examples are refused", "[sweeps]") {
   for (const std::string found :
        {R"({"rte":5})", R"({"rte":{"train":-1}})", R"({"rte":{"train":1.0}})",
         R"({"rte":{"train":"5"}})", R"({"rte":{"train":null}})", R"({"rte":{"train":true}})",
@@ -230,7 +230,7 @@ TEST_CASE("A line that parse_event would refuse for its length is not written", 
                     "an event has 1048674 bytes, must have at most 1048576");
 }
 
-TEST_CASE("Every cut of a good line is refused", "[sweeps]") {
+TEST_CASE("Every truncation of a good line is refused", "[sweeps]") {
   const std::string line = to_line({5, 3.25, Metric{200, "test", "rte", "accuracy", 0.5}});
   for (std::size_t size = 0; size < line.size(); ++size) {
     CHECK_THROWS_AS(parse_event(line.substr(0, size)), std::runtime_error);

@@ -69,7 +69,7 @@ TEST_CASE("trial.json reads back as it was written", "[sweeps]") {
   CHECK(files == 1);
 }
 
-TEST_CASE("A trial.json written by hand may leave out what has a default", "[sweeps]") {
+TEST_CASE("A trial.json written by hand may leave out fields with a default", "[sweeps]") {
   const TempDir folder;
   const auto file = folder.write("trial.json", R"({"v":1,"trial":"ab","attempt":1,
     "config":{"backbone":"minilm","task":"cola","module":{"kind":"prefix"}},
@@ -115,7 +115,7 @@ TEST_CASE("A bad trial.json is refused with file, found and expected", "[sweeps]
         std::string::npos);
 }
 
-TEST_CASE("trial.json tells each trial's own tasks, as JSON with an indent of one", "[sweeps]") {
+TEST_CASE("trial.json lists each trial's own tasks, as JSON with an indent of one", "[sweeps]") {
   const TempDir folder;
   const std::filesystem::path file = folder.path() / "trial.json";
   TrialFile content = some_trial();
@@ -148,9 +148,9 @@ TEST_CASE("trial.json in a folder that cannot be written names the file", "[swee
                     file.string() + ": cannot be written: No such file or directory");
 }
 
-TEST_CASE("An attempt's directory is made and parsed by one class", "[sweeps]") {
-  const TrialDirectory made("runs", "4f1c", 3);
-  CHECK(made.folder() == "runs/4f1c/3");
+TEST_CASE("One class builds and parses the directory of an attempt", "[sweeps]") {
+  const TrialDirectory built("runs", "4f1c", 3);
+  CHECK(built.folder() == "runs/4f1c/3");
   const TrialDirectory parsed(std::filesystem::path("runs/4f1c/3/"));
   CHECK(parsed.trial_id() == "4f1c");
   CHECK(parsed.attempt() == 3);

@@ -29,7 +29,7 @@ std::string refused_comparison(const SmallDatabase& database, const std::string&
 
 }  // namespace
 
-TEST_CASE("sides are paired over seeds, and the test is Student's", "[questions]") {
+TEST_CASE("Sides are paired over seeds, and the test is Student's", "[questions]") {
   SmallDatabase database;
   const double a[] = {0.50, 0.52, 0.49, 0.53, 0.51};
   const double b[] = {0.55, 0.56, 0.53, 0.59, 0.54};
@@ -37,20 +37,20 @@ TEST_CASE("sides are paired over seeds, and the test is Student's", "[questions]
     database.scored("a", SmallDatabase::config("cola", seed, 8), a[seed]);
     database.scored("b", SmallDatabase::config("cola", seed, 64), b[seed]);
   }
-  database.scored("b", SmallDatabase::config("cola", 99, 64), 0.9);  // nobody's partner
+  database.scored("b", SmallDatabase::config("cola", 99, 64), 0.9);  // without a partner
   const CompareResult result = compared(database, "a", "variant=b");
   REQUIRE(result.comparisons.size() == 1);
-  const Comparison& made = result.comparisons.front();
-  CHECK(made.pairs == 5);
-  CHECK(made.unpaired == 1);
-  CHECK(*made.baseline_mean == Approx(0.51));
+  const Comparison& comparison = result.comparisons.front();
+  CHECK(comparison.pairs == 5);
+  CHECK(comparison.unpaired == 1);
+  CHECK(*comparison.baseline_mean == Approx(0.51));
   // R: t.test(b, a, paired = TRUE): t = 8.6271, p = 0.0009943, mean 0.044, interval 0.02984 0.05816
-  CHECK(*made.effect == Approx(0.044));
-  CHECK(made.interval->low == Approx(0.02984).epsilon(1e-3));
-  CHECK(made.interval->high == Approx(0.05816).epsilon(1e-3));
-  CHECK(*made.p == Approx(0.000994).epsilon(1e-2));
-  CHECK(made.adjusted_p == made.p);
-  CHECK(made.verdict == "variant=b is better");
+  CHECK(*comparison.effect == Approx(0.044));
+  CHECK(comparison.interval->low == Approx(0.02984).epsilon(1e-3));
+  CHECK(comparison.interval->high == Approx(0.05816).epsilon(1e-3));
+  CHECK(*comparison.p == Approx(0.000994).epsilon(1e-2));
+  CHECK(comparison.adjusted_p == comparison.p);
+  CHECK(comparison.verdict == "variant=b is better");
   CHECK(result.notes ==
         std::vector<std::string>{
             "with fewer than 6 pairs a difference rests on the differences being "
@@ -58,7 +58,7 @@ TEST_CASE("sides are paired over seeds, and the test is Student's", "[questions]
             "some scores have no partner of equal task and seed, and are left out"});
 }
 
-TEST_CASE("fields that both sides vary make pairs, others must be chosen", "[questions]") {
+TEST_CASE("Fields that both sides vary form pairs, others must be chosen", "[questions]") {
   SmallDatabase database;
   for (const std::uint64_t seed : {1, 2, 3}) {
     for (const std::int64_t bottleneck : {8, 16}) {
@@ -87,7 +87,7 @@ TEST_CASE("fields that both sides vary make pairs, others must be chosen", "[que
         "module_bottleneck; choose with --where");
 }
 
-TEST_CASE("where n is too small, nothing is said", "[questions]") {
+TEST_CASE("If n is too small, there is no verdict", "[questions]") {
   SmallDatabase database;
   for (const std::uint64_t seed : {1, 2}) {
     database.scored("a", SmallDatabase::config("cola", seed, 8), 0.5);
@@ -105,7 +105,7 @@ TEST_CASE("where n is too small, nothing is said", "[questions]") {
   CHECK(refused_comparison(database, "a", "seed=77") == "seed=77: no trial is selected");
 }
 
-TEST_CASE("all tasks are compared by the mean of each seed that has them all", "[questions]") {
+TEST_CASE("All tasks are compared by the mean of each seed that has all of them", "[questions]") {
   SmallDatabase database;
   const double effects[3][3] = {{0.02, 0.05, 0.04}, {0.01, 0.07, 0.03}, {0.03, 0.06, 0.06}};
   const char* tasks[] = {"cola", "rte", "mrpc"};
@@ -145,7 +145,7 @@ TEST_CASE("Differences that are equal as decimals are not tested", "[questions]"
   CHECK(compared(database, "a", "c").comparisons.at(0).verdict == "equal in every pair");
 }
 
-TEST_CASE("an undefined score makes the comparison undefined", "[questions]") {
+TEST_CASE("An undefined score makes the comparison undefined", "[questions]") {
   SmallDatabase database;
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     const bool collapsed = seed == 3;
@@ -155,18 +155,19 @@ TEST_CASE("an undefined score makes the comparison undefined", "[questions]") {
         "b", SmallDatabase::config("cola", seed, 16),
         collapsed ? std::nullopt : std::optional(0.7 + 0.02 * static_cast<double>(seed)));
   }
-  const Comparison made = compared(database, "a", "b").comparisons.at(0);
-  CHECK(made.verdict == "undefined: b has 1 undefined score");
-  CHECK(made.pairs == 4);
-  CHECK(*made.baseline_mean == Approx(0.515));
-  CHECK_FALSE(made.mean);
-  CHECK_FALSE(made.effect);
-  CHECK_FALSE(made.p);
+  const Comparison comparison = compared(database, "a", "b").comparisons.at(0);
+  CHECK(comparison.verdict == "undefined: b has 1 undefined score");
+  CHECK(comparison.pairs == 4);
+  CHECK(*comparison.baseline_mean == Approx(0.515));
+  CHECK_FALSE(comparison.mean);
+  CHECK_FALSE(comparison.effect);
+  CHECK_FALSE(comparison.p);
   CHECK(compared(database, "b", "a").comparisons.at(0).verdict ==
         "undefined: b has 1 undefined score");
 }
 
-TEST_CASE("the best is chosen on validation, and told with its test score", "[questions]") {
+TEST_CASE("The best trial is selected on validation, and shown with its test score",
+          "[questions]") {
   SmallDatabase database;
   const auto trial = [&](std::uint64_t seed, double validation, double test) {
     const std::string id = database.add("a", SmallDatabase::config("cola", seed));
@@ -221,12 +222,12 @@ TEST_CASE("The verdict on a loss favours the lower one", "[questions]") {
   }
   CHECK(compared(database, "low", "high").comparisons.at(0).verdict == "low is better");
   CHECK(compared(database, "high", "low").comparisons.at(0).verdict == "low is better");
-  // Nobody knows which direction of this metric is better.
+  // The better direction of this metric is unknown.
   CHECK(compared(database, "odd", "odder").comparisons.at(0).verdict == "odder is higher");
   CHECK(compared(database, "odder", "odd").comparisons.at(0).verdict == "odd is lower");
 }
 
-TEST_CASE("a sparkline shows the shape of any numbers", "[questions]") {
+TEST_CASE("A sparkline shows the shape of any numbers", "[questions]") {
   using Values = std::vector<std::optional<double>>;
   CHECK(sparkline(Values{}).empty());
   CHECK(sparkline(Values{1.0, 1.0}) == "▄▄");

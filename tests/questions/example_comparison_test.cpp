@@ -1,4 +1,4 @@
-// Sides whose trials kept their predictions.
+// Comparisons of sides whose trials kept their predictions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,18 +14,18 @@ namespace {
 
 constexpr int kExamples = 100;
 
-// Predictions that are right about the examples from `begin` to `end`.
+// Predictions that are correct for the examples from `begin` to `end`, exclusive.
 metrics::KeptPredictions right_about(int begin, int end) {
-  metrics::KeptPredictions made;
+  metrics::KeptPredictions predictions;
   for (int example = 0; example < kExamples; ++example) {
-    made.gold.emplace_back("1");
-    made.predicted.emplace_back(begin <= example && example < end ? "1" : "0");
+    predictions.gold.emplace_back("1");
+    predictions.predicted.emplace_back(begin <= example && example < end ? "1" : "0");
   }
-  return made;
+  return predictions;
 }
 
-// Trials of variants a and b with one seed more in each entry: of how many examples b is right, a
-// being right about the first 50.
+// Trials of variants a and b, with one seed per entry of `right`: the number of examples for which
+// b is correct. a is correct for the first 50.
 class Compared {
  public:
   explicit Compared(const std::vector<int>& right) {
@@ -36,7 +36,7 @@ class Compared {
   }
   void lose(const std::string& trial) { kept_.erase(trial); }
 
-  Comparison made() const {
+  Comparison comparison() const {
     CompareRequest request;
     request.baseline = parse_side("a");
     request.others = {parse_side("b")};
@@ -63,37 +63,38 @@ class Compared {
 
 TEST_CASE("Two seeds are compared over their examples if predictions were kept", "[questions]") {
   Compared sides({70, 72});
-  const Comparison made = sides.made();
-  REQUIRE(made.examples);
-  CHECK(made.examples->examples == kExamples);
-  REQUIRE(made.examples->mcnemar.size() == 2);
-  CHECK(made.examples->mcnemar[0].only_a == 20);
-  CHECK(made.examples->mcnemar[0].only_b == 0);
-  REQUIRE(made.over_examples());
-  CHECK_FALSE(made.examples->bootstrap->both);
-  CHECK(made.over_examples()->interval.low > 0.1);
-  CHECK(made.over_examples()->interval.high < 0.35);
-  CHECK(made.examples_p < 0.001);
-  CHECK(made.verdict ==
+  const Comparison comparison = sides.comparison();
+  REQUIRE(comparison.examples);
+  CHECK(comparison.examples->examples == kExamples);
+  REQUIRE(comparison.examples->mcnemar.size() == 2);
+  CHECK(comparison.examples->mcnemar[0].only_a == 20);
+  CHECK(comparison.examples->mcnemar[0].only_b == 0);
+  REQUIRE(comparison.over_examples());
+  CHECK_FALSE(comparison.examples->bootstrap->both);
+  CHECK(comparison.over_examples()->interval.low > 0.1);
+  CHECK(comparison.over_examples()->interval.high < 0.35);
+  CHECK(comparison.examples_p < 0.001);
+  CHECK(comparison.verdict ==
         "too few seeds for a test; with these seeds, b is better on other examples");
-  CHECK(Compared({51, 52}).made().verdict ==
+  CHECK(Compared({51, 52}).comparison().verdict ==
         "too few seeds for a test; with these seeds, examples show no difference");
-  // Of one trial they are lost.
+  // One trial has lost its predictions.
   sides.lose("t4");
-  CHECK_FALSE(sides.made().examples);
-  CHECK(sides.made().verdict == "too few pairs to say anything");
+  CHECK_FALSE(sides.comparison().examples);
+  CHECK(sides.comparison().verdict == "too few pairs to say anything");
 }
 
-TEST_CASE("A comparison without a result says how many seeds would give one", "[questions]") {
-  const Comparison made = Compared({48, 56, 51, 57}).made();
-  REQUIRE(made.p);
-  INFO(made.verdict);
-  CHECK(made.verdict.starts_with("no difference shown; needs about "));
-  CHECK(made.verdict.ends_with(" more seeds; limited by the seeds"));
-  REQUIRE(made.over_examples());
-  CHECK(made.over_examples()->p == *made.examples->bootstrap->p);
-  CHECK(made.over_examples()->interval == *made.examples->bootstrap->interval);
-  CHECK(Compared({70, 71, 72, 73}).made().verdict == "b is better");
+TEST_CASE("A comparison that shows no difference says how many more seeds it needs",
+          "[questions]") {
+  const Comparison comparison = Compared({48, 56, 51, 57}).comparison();
+  REQUIRE(comparison.p);
+  INFO(comparison.verdict);
+  CHECK(comparison.verdict.starts_with("no difference shown; needs about "));
+  CHECK(comparison.verdict.ends_with(" more seeds; limited by the seeds"));
+  REQUIRE(comparison.over_examples());
+  CHECK(comparison.over_examples()->p == *comparison.examples->bootstrap->p);
+  CHECK(comparison.over_examples()->interval == *comparison.examples->bootstrap->interval);
+  CHECK(Compared({70, 71, 72, 73}).comparison().verdict == "b is better");
 }
 
 TEST_CASE("Predictions for different examples are noted, and seeds are compared all the same",
@@ -106,9 +107,9 @@ TEST_CASE("Predictions for different examples are noted, and seeds are compared 
   request.baseline = parse_side("a");
   request.others = {parse_side("b")};
   request.predictions = [](const ResultOf& result, const std::string&) {
-    metrics::KeptPredictions made = right_about(0, 50);
-    if (result.trial_id == "t2") made.gold[7] = "0";
-    return std::optional(made);
+    metrics::KeptPredictions predictions = right_about(0, 50);
+    if (result.trial_id == "t2") predictions.gold[7] = "0";
+    return std::optional(predictions);
   };
   const CompareResult result = compare(results::ScoreReader(database.file()), request);
   CHECK(result.comparisons.at(0).pairs == 1);

@@ -20,12 +20,12 @@ class SmallDatabase {
 
   static sweeps::TrialConfig config(const std::string& task, std::uint64_t seed,
                                     std::int64_t bottleneck = 16) {
-    sweeps::TrialConfig made = sweeps::default_config("adapter");
-    made.backbone = "minilm";
-    made.tasks = {task};
-    made.seed.value = seed;
-    made.module.bottleneck = bottleneck;
-    return made;
+    sweeps::TrialConfig trial = sweeps::default_config("adapter");
+    trial.backbone = "minilm";
+    trial.tasks = {task};
+    trial.seed.value = seed;
+    trial.module.bottleneck = bottleneck;
+    return trial;
   }
 
   /// A trial of the sweep without a result; its id is "t1", "t2", ….
@@ -44,7 +44,7 @@ class SmallDatabase {
     std::string split, task, name;
     std::optional<double> value;
   };
-  /// An attempt of it that finished with these metrics.
+  /// Adds an attempt of the trial that finished with these metrics.
   void finish(const std::string& id, const std::vector<Metric>& metrics) {
     results::Batch batch = store_.begin();
     results::NewAttempt wanted;

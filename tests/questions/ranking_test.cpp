@@ -10,7 +10,7 @@
 namespace petlab::questions {
 namespace {
 
-// Each side with its average rank and its letters, then the notes; or why there is no answer.
+// Each side with its average rank and its letters, then the notes; or the error message.
 std::vector<std::string> ranked(const SmallDatabase& database, const std::string& names) {
   RankingRequest request;
   for (const char name : names) request.sides.push_back(parse_side(std::string(1, name)));

@@ -11,7 +11,7 @@
 namespace petlab::questions {
 namespace {
 
-/// Compares variants a and b: the number of pairs, or why there are none.
+/// Compares variants a and b: the number of pairs, or the error message.
 std::string pairs_of(const SmallDatabase& database) {
   CompareRequest request;
   request.baseline = parse_side("a");
@@ -53,7 +53,7 @@ TEST_CASE("Sides pair over a field only if both vary it over the same values", "
   CHECK(varied(8, 16, 8, 16, 0.5, 0.25) == "4 pairs, 0 unpaired");
 }
 
-TEST_CASE("A trial that two sweeps and two variants name is one pair and one of the best",
+TEST_CASE("A trial of two sweeps and two variants counts as one pair and once among the best",
           "[questions]") {
   SmallDatabase database;
   std::vector<results::SweepRow::Member> members;

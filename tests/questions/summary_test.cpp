@@ -18,9 +18,9 @@ std::string shown_value(const results::Value& value) {
   return "NULL";
 }
 
-// The head, then each row as `key|key: mean±deviation(n) …`.
-Lines asked(const SmallDatabase& database, const std::string& where, const std::string& by,
-            const std::string& pivot = "", SummaryRequest request = {}) {
+// The header, then each row as `key|key: mean±deviation(n) …`.
+Lines summary_lines(const SmallDatabase& database, const std::string& where, const std::string& by,
+                    const std::string& pivot = "", SummaryRequest request = {}) {
   try {
     if (!where.empty()) request.where = questions::parse_where(where);
     if (!by.empty()) request.by = questions::parse_words(by, "--by");
@@ -51,7 +51,7 @@ Lines asked(const SmallDatabase& database, const std::string& where, const std::
 
 }  // namespace
 
-TEST_CASE("means are over seeds, and tasks are never pooled", "[questions]") {
+TEST_CASE("Means are over seeds, and tasks are never pooled", "[questions]") {
   SmallDatabase database;
   for (const char* task : {"cola", "rte"}) {
     for (const std::uint64_t seed : {1, 2}) {
@@ -64,22 +64,22 @@ TEST_CASE("means are over seeds, and tasks are never pooled", "[questions]") {
   const Lines usual = {"variant|task: accuracy", "small|cola: 0.688±0.0884(2)",
                        "large|cola: 0.5±0(2)", "small|rte: 0.438±0.0884(2)",
                        "large|rte: 0.25±0(2)"};
-  CHECK(asked(database, "", "") == usual);
-  CHECK(asked(database, "", "variant") == usual);
-  CHECK(asked(database, "", "variant", "task") == Lines{"variant: cola accuracy|rte accuracy",
-                                                        "small: 0.688±0.0884(2) 0.438±0.0884(2)",
-                                                        "large: 0.5±0(2) 0.25±0(2)"});
-  CHECK(asked(database, "task=rte and module.bottleneck>8", "seed") ==
+  CHECK(summary_lines(database, "", "") == usual);
+  CHECK(summary_lines(database, "", "variant") == usual);
+  CHECK(summary_lines(database, "", "variant", "task") ==
+        Lines{"variant: cola accuracy|rte accuracy", "small: 0.688±0.0884(2) 0.438±0.0884(2)",
+              "large: 0.5±0(2) 0.25±0(2)"});
+  CHECK(summary_lines(database, "task=rte and module.bottleneck>8", "seed") ==
         Lines{"seed: accuracy", "1: 0.25±?(1)", "2: 0.25±?(1)"});
-  CHECK(asked(database, "task=cola", "module_kind") ==
+  CHECK(summary_lines(database, "task=cola", "module_kind") ==
         Lines{"module_kind: accuracy", "adapter: 0.594±0.12(4)",
               "some means are over trials that differ in more than their seeds, in "
               "module_bottleneck: add what matters to --by, or choose with --where"});
-  CHECK(asked(database, "variant!=small and metric=accuracy", "name,task").at(1) ==
+  CHECK(summary_lines(database, "variant!=small and metric=accuracy", "name,task").at(1) ==
         "accuracy|cola: 0.5±0(2)");
 }
 
-TEST_CASE("a trial that two sweeps have counts once, and user keys are words", "[questions]") {
+TEST_CASE("A trial of two sweeps counts once, and user keys are fields", "[questions]") {
   SmallDatabase database;
   sweeps::TrialConfig config = SmallDatabase::config("cola", 1);
   config.user = R"({"width":3})";
@@ -90,11 +90,11 @@ TEST_CASE("a trial that two sweeps have counts once, and user keys are words", "
     batch.record_sweep({"other", "", "", "", {{id, "a"}}}, {}, 2);
     batch.commit();
   }
-  CHECK(asked(database, "", "variant") == Lines{"variant: accuracy", "a: 0.5±?(1)"});
-  CHECK(asked(database, "", "sweep,variant").size() == 3);
-  CHECK(asked(database, "user.width=3", "user.width") ==
+  CHECK(summary_lines(database, "", "variant") == Lines{"variant: accuracy", "a: 0.5±?(1)"});
+  CHECK(summary_lines(database, "", "sweep,variant").size() == 3);
+  CHECK(summary_lines(database, "user.width=3", "user.width") ==
         Lines{"user.width: accuracy", "3: 0.5±?(1)"});
-  CHECK(asked(database, "user.width='3'", "seed") == Lines{"seed: "});
+  CHECK(summary_lines(database, "user.width='3'", "seed") == Lines{"seed: "});
 }
 
 TEST_CASE("Notes count missing results and undefined values", "[questions]") {
@@ -103,7 +103,7 @@ TEST_CASE("Notes count missing results and undefined values", "[questions]") {
   database.scored("a", SmallDatabase::config("cola", 2), 0.5);
   database.add("a", SmallDatabase::config("cola", 3));
   database.add("b", SmallDatabase::config("cola", 4));
-  CHECK(asked(database, "", "variant") ==
+  CHECK(summary_lines(database, "", "variant") ==
         Lines{"variant: accuracy", "a: ?±?(2) pending 1", "b: - pending 1",
               "2 of 4 trials have no result yet",
               "1 values are undefined; a mean with one of them is undefined too"});
@@ -117,37 +117,39 @@ TEST_CASE("Pending trials are counted for the selected tasks alone", "[questions
   database.add("a", both);
   for (const char* where : {"task!=cola", "task=rte"}) {
     INFO(where);
-    CHECK(asked(database, where, "task") ==
+    CHECK(summary_lines(database, where, "task") ==
           Lines{"task: accuracy", "rte: 0.5±?(1) pending 1", "1 of 2 trials have no result yet"});
   }
 }
 
-TEST_CASE("unknown words are named with the nearest", "[questions]") {
+TEST_CASE("Unknown words are reported with the nearest known one", "[questions]") {
   SmallDatabase database;
-  CHECK(asked(database, "", "") == Lines{": "});
+  CHECK(summary_lines(database, "", "") == Lines{": "});
   database.scored("propetl", SmallDatabase::config("cola", 1), 0.5);
-  CHECK(asked(database, "sed=1", "") == Lines{"unknown field \"sed\"; did you mean \"seed\"?"});
-  CHECK(asked(database, "", "bottleneck") ==
+  CHECK(summary_lines(database, "sed=1", "") ==
+        Lines{"unknown field \"sed\"; did you mean \"seed\"?"});
+  CHECK(summary_lines(database, "", "bottleneck") ==
         Lines{"unknown field \"bottleneck\"; did you mean \"module_bottleneck\"?"});
-  CHECK(asked(database, "variant=propetal", "") ==
+  CHECK(summary_lines(database, "variant=propetal", "") ==
         Lines{"no trial has variant propetal; did you mean propetl?"});
-  CHECK(asked(database, "task=colla", "") == Lines{"no trial has task colla; did you mean cola?"});
-  CHECK(asked(database, "split=test", "") ==
+  CHECK(summary_lines(database, "task=colla", "") ==
+        Lines{"no trial has task colla; did you mean cola?"});
+  CHECK(summary_lines(database, "split=test", "") ==
         Lines{"--where: found split, expected a field: the split is chosen with --split"});
   SummaryRequest request;
   request.metrics = {"acuracy"};
-  CHECK(asked(database, "", "", "", request) ==
+  CHECK(summary_lines(database, "", "", "", request) ==
         Lines{"unknown metric \"acuracy\"; did you mean \"accuracy\"?"});
-  CHECK(asked(database, "", "seed", "seed") ==
+  CHECK(summary_lines(database, "", "seed", "seed") ==
         Lines{"seed is in --by and in --pivot, want it in one of them"});
-  // What would end a statement is a name like any other.
-  CHECK(asked(database, "variant='x''; DROP TABLE trials --'", "") ==
+  // Text that would end an SQL statement is a name like any other.
+  CHECK(summary_lines(database, "variant='x''; DROP TABLE trials --'", "") ==
         Lines{"no trial has variant x'; DROP TABLE trials --; there are propetl"});
-  CHECK(asked(database, "user.a\"b=1", "") ==
+  CHECK(summary_lines(database, "user.a\"b=1", "") ==
         Lines{"user.a\"b: a key with a quotation mark cannot be asked for"});
 }
 
-TEST_CASE("of several steps the selected one counts", "[questions]") {
+TEST_CASE("The selected step counts among several", "[questions]") {
   SmallDatabase database;
   const std::string id = database.add("a", SmallDatabase::config("cola", 1));
   database.finish(id, {{1, "train", "cola", "loss", 4.0},
@@ -157,9 +159,9 @@ TEST_CASE("of several steps the selected one counts", "[questions]") {
                        {2, "test", "cola", "f1", 0.625}});
   SummaryRequest request;
   request.split = "validation";
-  CHECK(asked(database, "", "", "", request) == Lines{"variant: f1", "a: 0.75±?(1)"});
-  request.split = "train";  // never reported at step 2: the last one
-  CHECK(asked(database, "", "", "", request) == Lines{"variant: loss", "a: 1±?(1)"});
+  CHECK(summary_lines(database, "", "", "", request) == Lines{"variant: f1", "a: 0.75±?(1)"});
+  request.split = "train";  // never reported at step 2, so the last value counts
+  CHECK(summary_lines(database, "", "", "", request) == Lines{"variant: loss", "a: 1±?(1)"});
   const results::ScoreReader reader(database.file());
   CHECK(reader.artifact(id)->selected_step == 2);
   CHECK(reader.artifact(id)->path == "artifact.petl");

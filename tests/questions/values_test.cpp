@@ -21,8 +21,9 @@ std::string shown_of(const results::Value& value) {
   return "NULL";
 }
 
-// The columns, then each row, or why there is no answer.
-Lines asked(const SmallDatabase& database, const std::string& where, ValuesRequest request = {}) {
+// The columns, then each row; or the error message.
+Lines value_lines(const SmallDatabase& database, const std::string& where,
+                  ValuesRequest request = {}) {
   Lines lines;
   try {
     if (!where.empty()) request.where = parse_where(where);
@@ -42,7 +43,7 @@ Lines asked(const SmallDatabase& database, const std::string& where, ValuesReque
 
 TEST_CASE("Each value of a trial is a row, with the fields in which trials differ", "[questions]") {
   SmallDatabase database;
-  CHECK(asked(database, "") == Lines{"trial_id|seed|task|split|metric|step|value"});
+  CHECK(value_lines(database, "") == Lines{"trial_id|seed|task|split|metric|step|value"});
   sweeps::TrialConfig config = SmallDatabase::config("cola", 7, 8);
   config.user = R"({"width":3,"same":1})";
   const std::string first = database.add("a", config);
@@ -53,10 +54,10 @@ TEST_CASE("Each value of a trial is a row, with the fields in which trials diffe
   config = SmallDatabase::config("rte", 9, 64);
   config.user = R"({"same":1})";
   database.scored("b", config, 0.75);
-  // Has no value, so it does not count among those that differ.
+  // This trial has no value, so its fields do not count as different.
   config.training.batch_size = 3;
   database.add("c", config);
-  CHECK(asked(database, "") ==
+  CHECK(value_lines(database, "") ==
         Lines{"trial_id|variant|seed|module_bottleneck|user.width|task|split|metric|step|value",
               "t1|a|7|8|3|cola|test|accuracy|8|NULL", "t1|a|7|8|3|cola|test|loss|8|2",
               "t2|b|9|64|NULL|rte|test|accuracy|9|0.75"});
@@ -65,16 +66,18 @@ TEST_CASE("Each value of a trial is a row, with the fields in which trials diffe
   every.splits = {"validation", "test"};
   every.metrics = {"accuracy"};
   every.steps = results::ScoreQuestion::Steps::every;
-  CHECK(asked(database, "task=cola", every) ==
+  CHECK(value_lines(database, "task=cola", every) ==
         Lines{"trial_id|seed|task|split|metric|step|value", "t1|7|cola|test|accuracy|8|NULL",
               "t1|7|cola|validation|accuracy|4|0.25", "t1|7|cola|validation|accuracy|8|0.5"});
-  CHECK(asked(database, "task=colla") == Lines{"no trial has task colla; did you mean cola?"});
+  CHECK(value_lines(database, "task=colla") ==
+        Lines{"no trial has task colla; did you mean cola?"});
   every.metrics = {"acuracy"};
-  CHECK(asked(database, "", every) ==
+  CHECK(value_lines(database, "", every) ==
         Lines{"unknown metric \"acuracy\"; did you mean \"accuracy\"?"});
   every.metrics = {};
   every.splits = {"tset"};
-  CHECK(asked(database, "", every) == Lines{"unknown split \"tset\"; did you mean \"test\"?"});
+  CHECK(value_lines(database, "", every) ==
+        Lines{"unknown split \"tset\"; did you mean \"test\"?"});
 }
 
 TEST_CASE("A trial of several sweeps and variants is one row and counts once", "[questions]") {
@@ -84,26 +87,26 @@ TEST_CASE("A trial of several sweeps and variants is one row and counts once", "
   {
     results::Store store(database.file());
     results::Batch batch = store.begin();
-    // The trial comes first and last in the plan.
+    // The trial comes first and last in the sweep.
     batch.record_sweep({"other", "", "", "", {{id, "z"}, {other, "y"}, {id, "a"}, {id, "b"}}}, {},
                        2);
     batch.commit();
   }
   ValuesRequest request;
   request.by = parse_words("sweep,variant", "--by");
-  CHECK(asked(database, "sweep=other and variant=a", request) ==
+  CHECK(value_lines(database, "sweep=other and variant=a", request) ==
         Lines{"trial_id|sweep|variant|task|split|metric|step|value",
               "t1|s, other|b, z, a|cola|test|accuracy|9|0.5"});
-  CHECK(asked(database, "sweep=s and variant=a", request).size() == 1);
-  CHECK(asked(database, "variant!=z", request).size() == 3);
+  CHECK(value_lines(database, "sweep=s and variant=a", request).size() == 1);
+  CHECK(value_lines(database, "variant!=z", request).size() == 3);
 
   const auto mean_and_n = [&](const std::string& where, const std::string& by) {
     SummaryRequest summary;
     summary.where = parse_where(where);
     summary.by = parse_words(by, "--by");
-    const Summary made = summarise(results::ScoreReader(database.file()), summary);
+    const Summary result = summarise(results::ScoreReader(database.file()), summary);
     std::string text;
-    for (const SummaryRow& row : made.rows) {
+    for (const SummaryRow& row : result.rows) {
       text += fmt::format("{}({}) ", *row.cells.at(0)->mean, row.cells.at(0)->n);
     }
     return text;

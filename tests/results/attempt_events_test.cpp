@@ -10,7 +10,7 @@
 namespace petlab::results {
 namespace {
 
-/// One open attempt; each call is a transaction of its own.
+/// One open attempt. Each call is a separate transaction.
 struct OneAttempt {
   testing::TempDir folder;
   Store store{folder.path() / "petlab.db"};
@@ -19,23 +19,23 @@ struct OneAttempt {
   AttemptRef begin() {
     Batch batch = store.begin();
     batch.record_trial(trial_row("t1"));
-    const auto made = std::get<AttemptRef>(batch.begin_attempt(request("t1")));
+    const auto claimed = std::get<AttemptRef>(batch.begin_attempt(request("t1")));
     batch.commit();
-    return made;
+    return claimed;
   }
   void progress(std::optional<double> device_memory_mib) {
     Batch batch = store.begin();
-    protocol::Progress said{1, 9, 0.5};
-    said.device_memory_mib = device_memory_mib;
-    record_progress(batch, attempt, said, 1);
+    protocol::Progress event{1, 9, 0.5};
+    event.device_memory_mib = device_memory_mib;
+    record_progress(batch, attempt, event, 1);
     batch.commit();
   }
   void finish(std::optional<double> device_memory_mib) {
     Batch batch = store.begin();
-    protocol::Finished said;
-    said.device_memory_mib = device_memory_mib;
-    said.peak_memory_mib = 5;
-    record_finished(batch, attempt, said, 2);
+    protocol::Finished event;
+    event.device_memory_mib = device_memory_mib;
+    event.peak_memory_mib = 5;
+    record_finished(batch, attempt, event, 2);
     batch.commit();
   }
   std::optional<double> peak() const {
@@ -70,7 +70,7 @@ TEST_CASE("The peak of device memory only grows", "[results]") {
   }
 }
 
-TEST_CASE("The peak of device memory may be reported at the end alone", "[results]") {
+TEST_CASE("The peak of device memory may be reported only at the end", "[results]") {
   OneAttempt f;
   f.progress(std::nullopt);
   SECTION("with a number") {

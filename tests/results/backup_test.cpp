@@ -11,7 +11,7 @@ namespace petlab::results {
 using testing::TempDir;
 using Lines = std::vector<std::string>;
 
-TEST_CASE("a database that somebody writes is copied as it is at one moment", "[results]") {
+TEST_CASE("A database that is being written is copied in a consistent state", "[results]") {
   const TempDir folder;
   const auto file = folder.path() / "used.db";
   const auto copy = folder.path() / "copy.db";
@@ -35,16 +35,16 @@ TEST_CASE("a database that somebody writes is copied as it is at one moment", "[
   CHECK(rows(copy, "SELECT count(*) FROM trials") == Lines{"2"});
 }
 
-TEST_CASE("a copy replaces nothing, and there is none of what is no database", "[results]") {
+TEST_CASE("A copy never replaces a file, and only databases are copied", "[results]") {
   const TempDir folder;
   const auto file = folder.path() / "used.db";
   { const Store store(file); }
-  const auto taken = folder.write("taken.db", "mine");
-  CHECK_THROWS_WITH(back_up(file, taken), testing::has_text("taken.db: the file exists"));
-  CHECK(testing::read_file(taken) == "mine");
+  const auto existing = folder.write("taken.db", "mine");
+  CHECK_THROWS_WITH(back_up(file, existing), testing::has_text("taken.db: the file exists"));
+  CHECK(testing::read_file(existing) == "mine");
   CHECK_THROWS_WITH(back_up(folder.path() / "none.db", folder.path() / "copy.db"),
                     testing::has_text("none.db"));
-  CHECK_THROWS_WITH(back_up(taken, folder.path() / "copy.db"), testing::has_text("taken.db"));
+  CHECK_THROWS_WITH(back_up(existing, folder.path() / "copy.db"), testing::has_text("taken.db"));
   CHECK_THROWS_WITH(back_up(file, folder.path() / "no/copy.db"), testing::has_text("no/copy.db"));
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
     const std::string name = entry.path().filename().string();

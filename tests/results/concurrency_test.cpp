@@ -17,7 +17,7 @@ namespace {
 using testing::TempDir;
 using Lines = std::vector<std::string>;
 
-/// Runs `body` in a process of its own; its exit code is 0 unless it throws.
+/// Runs `body` in a child process, whose exit code is 0 unless `body` throws.
 template <typename Body>
 pid_t in_process(Body body) {
   const pid_t child = fork();
@@ -42,7 +42,8 @@ std::string id(int number) { return "t" + std::to_string(100 + number); }
 
 constexpr int kTrials = 60;
 
-/// An orchestrator: makes the database where there is none, records the sweep, takes what is free.
+/// Acts as an orchestrator: creates the database if necessary, records the sweep and trains free
+/// trials.
 void orchestrate(const std::filesystem::path& file, int number) {
   Store store(file);
   std::vector<TrialRow> trials;
@@ -71,12 +72,12 @@ void orchestrate(const std::filesystem::path& file, int number) {
 
 }  // namespace
 
-TEST_CASE("eight processes write one database at once while readers poll it, without a lock error",
+TEST_CASE("Eight processes write one database while readers poll it, without a lock error",
           "[results]") {
   const TempDir folder;
   const auto file = folder.path() / "petlab.db";
   const pid_t reader = in_process([&] {
-    // Until the parent says that all have ended.
+    // Runs until the parent writes the file `stop`.
     while (!std::filesystem::exists(folder.path() / "stop")) {
       if (!std::filesystem::exists(file)) continue;
       query(file, "SELECT count(*), sum(value) FROM results");
@@ -92,13 +93,14 @@ TEST_CASE("eight processes write one database at once while readers poll it, wit
   CHECK(rows(file, "SELECT count(*), count(DISTINCT trial_id), max(attempt) FROM results") ==
         Lines{std::to_string(kTrials * 50) + "|" + std::to_string(kTrials) + "|1"});
   CHECK(rows(file, "SELECT count(DISTINCT sweep) FROM sweep_results") == Lines{"8"});
-  // Nothing is left of the rivals that made a database too late.
+  // Processes that created a database too late have removed it.
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
     CHECK(entry.path().filename().string().find(".new-") == std::string::npos);
   }
 }
 
-TEST_CASE("on a network file system one process at a time writes, and readers read", "[results]") {
+TEST_CASE("On a network file system one process at a time writes, and others can read",
+          "[results]") {
   const TempDir folder;
   const auto file = folder.path() / "petlab.db";
   OpenOptions shared;
@@ -108,7 +110,7 @@ TEST_CASE("on a network file system one process at a time writes, and readers re
     Batch batch = store.begin();
     batch.record_trial(trial_row("t1"));
     batch.commit();
-    CHECK(testing::read_file(file).at(18) == 1);  // of the file format: no WAL
+    CHECK(testing::read_file(file).at(18) == 1);  // the version of the file format: not WAL
     CHECK(rows(file, "SELECT count(*) FROM trials") == Lines{"1"});
     char host[256] = {};
     gethostname(host, sizeof host - 1);
@@ -126,12 +128,12 @@ TEST_CASE("on a network file system one process at a time writes, and readers re
   { const Store store(file, shared); }
   folder.write("petlab.db.lock", "elsewhere process 7\n");
   CHECK_THROWS_WITH(Store(file, shared), testing::has_text(": elsewhere process 7 writes it;"));
-  // Copied to a disk of this machine.
+  // As if the database was copied to a local disk.
   { const Store store(file); }
   CHECK(testing::read_file(file).at(18) == 2);
 }
 
-TEST_CASE("writers killed at any moment leave a database that is whole", "[results]") {
+TEST_CASE("Writers killed at any moment leave an intact database", "[results]") {
   const TempDir folder;
   const auto file = folder.path() / "petlab.db";
   { const Store store(file); }
@@ -150,7 +152,7 @@ TEST_CASE("writers killed at any moment leave a database that is whole", "[resul
         batch.commit();
       }
     });
-    // The last one has written, however slow this machine is.
+    // The last writer must have written something, even on a slow machine.
     for (int tries = 0; round == 24 && tries < 6'000; ++tries) {
       if (rows(file, "SELECT count(*) > 0 FROM trials") == Lines{"1"}) break;
       usleep(10'000);

@@ -9,14 +9,14 @@
 
 namespace petlab::testing {
 
-/// How many statements SQLite begins to run meanwhile, on connections that are opened within
-/// `body`; one that is run again counts again.
+/// The number of statements that SQLite starts during `body`, on connections that `body` opens. A
+/// repeated statement counts again.
 std::int64_t statements_in(const std::function<void()>& body);
 
-/// The same statements as they were prepared, each once.
+/// The SQL text of these statements, each once.
 std::set<std::string> sql_in(const std::function<void()>& body);
 
-/// The steps of SQLite's plan for a statement, as EXPLAIN QUERY PLAN tells them: "SEARCH v USING
+/// The steps of SQLite's plan for a statement, as EXPLAIN QUERY PLAN prints them: "SEARCH v USING
 /// …".
 std::vector<std::string> query_plan(const std::filesystem::path& database, const std::string& sql);
 

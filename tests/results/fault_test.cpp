@@ -17,8 +17,7 @@ namespace {
 using testing::TempDir;
 using Lines = std::vector<std::string>;
 
-/// A file system in memory of `size` bytes ("1m") at a folder of its own, as long as it lives. Only
-/// root may mount one.
+/// A temporary folder with a file system of `size` bytes ("1m") in memory. Only root may mount one.
 class SmallDisk {
  public:
   explicit SmallDisk(const std::string& size) {
@@ -39,7 +38,7 @@ class SmallDisk {
   bool mounted_ = false;
 };
 
-/// What the Error says that `body` ends with.
+/// The message of the Error that `body` throws.
 template <typename Body>
 std::string failure(Body body) {
   try {
@@ -50,7 +49,8 @@ std::string failure(Body body) {
   return "no failure";
 }
 
-/// Bytes of a closed database: PRAGMA user_version is at 60, application_id at 68.
+/// Overwrites a number in a closed database: PRAGMA user_version is at byte 60, application_id at
+/// 68.
 void put_number(const std::filesystem::path& file, long at, std::uint32_t number) {
   std::fstream out(file, std::ios::in | std::ios::out | std::ios::binary);
   out.seekp(at);
@@ -71,34 +71,35 @@ std::filesystem::path closed_database(const TempDir& folder) {
 
 }  // namespace
 
-TEST_CASE("a database of a newer, older or no version is refused", "[results]") {
+TEST_CASE("A database of a newer, older or no version is refused", "[results]") {
   const TempDir folder;
   const auto file = closed_database(folder);
   const std::string name = file.string();
-  std::string wanted;
+  std::string expected;
   SECTION("newer") {
     put_number(file, 60, 3);
-    wanted = name +
-             ": the database has version 3, this petlab knows up to 2; use a newer petlab, or name "
-             "another file with --db";
+    expected =
+        name +
+        ": the database has version 3, this petlab knows up to 2; use a newer petlab, or name "
+        "another file with --db";
   }
   SECTION("older") {
     put_number(file, 60, 0);
-    wanted =
+    expected =
         name +
         ": the database has version 0, this petlab needs 1 to 2; move it away and make it anew "
         "from the run directories: petlab db rebuild";
   }
   SECTION("of another program") {
     put_number(file, 68, 7);
-    wanted =
+    expected =
         name + ": it is a database of another program, not of petlab; name another file with --db";
   }
-  CHECK(failure([&] { Store store(file); }) == wanted);
-  CHECK(failure([&] { query(file, "SELECT 1"); }) == wanted);
+  CHECK(failure([&] { Store store(file); }) == expected);
+  CHECK(failure([&] { query(file, "SELECT 1"); }) == expected);
 }
 
-TEST_CASE("what is no database is refused, with what it looks like", "[results]") {
+TEST_CASE("A file that is not a database is refused, with its first bytes", "[results]") {
   const TempDir folder;
   const auto text = folder.write("notes.txt", std::string(3000, 'a'));
   CHECK(failure([&] { Store store(text); }) ==
@@ -118,13 +119,13 @@ TEST_CASE("what is no database is refused, with what it looks like", "[results]"
             (folder.path() / "no").string());
 }
 
-TEST_CASE("a damaged database says how to make it anew", "[results]") {
+TEST_CASE("The error for a damaged database says how to rebuild it", "[results]") {
   const TempDir folder;
   const auto file = closed_database(folder);
   {
     std::fstream out(file, std::ios::in | std::ios::out | std::ios::binary);
-    // Whole pages: where the rows alone of a page are rubbish, a query may end early and notice
-    // nothing.
+    // Whole pages are overwritten: if only the rows of a page are rubbish, a query may end early
+    // without an error.
     const auto half = static_cast<long>(std::filesystem::file_size(file)) / 2 / 8192 * 8192;
     const std::string rubbish(static_cast<std::size_t>(half), '\x5a');
     out.seekp(half);
@@ -136,19 +137,19 @@ TEST_CASE("a damaged database says how to make it anew", "[results]") {
   CHECK(message.find("petlab db rebuild") != std::string::npos);
 }
 
-TEST_CASE("a database that is deleted or replaced while it is open is noticed", "[results]") {
+TEST_CASE("A database that is deleted or replaced while it is open is noticed", "[results]") {
   const TempDir folder;
   const auto file = folder.path() / "petlab.db";
   Store store(file);
-  const std::string wanted =
+  const std::string expected =
       file.string() +
       ": the file was deleted or replaced while it was open; run the same command again, or, to "
       "have "
       "everything back, make it anew from the run directories: petlab db rebuild";
   SECTION("before a transaction") {
     std::filesystem::remove(file);
-    CHECK(failure([&] { store.begin(); }) == wanted);
-    CHECK(failure([&] { store.read().open_attempts(); }) == wanted);
+    CHECK(failure([&] { store.begin(); }) == expected);
+    CHECK(failure([&] { store.read().open_attempts(); }) == expected);
   }
   SECTION("replaced within a transaction") {
     const auto other = folder.path() / "other.db";
@@ -156,12 +157,12 @@ TEST_CASE("a database that is deleted or replaced while it is open is noticed", 
     Batch batch = store.begin();
     batch.record_trial(trial_row("t1"));
     std::filesystem::rename(other, file);
-    CHECK(failure([&] { batch.commit(); }) == wanted);
+    CHECK(failure([&] { batch.commit(); }) == expected);
     CHECK(failure([&] { batch.record_trial(trial_row("t2")); }) != "");
   }
 }
 
-TEST_CASE("a database that another process holds too long is an error that says so", "[results]") {
+TEST_CASE("Waiting too long for a database that another process holds is an error", "[results]") {
   const TempDir folder;
   const auto file = folder.path() / "petlab.db";
   Store store(file);
@@ -177,7 +178,7 @@ TEST_CASE("a database that another process holds too long is an error that says 
   CHECK(rows(file, "SELECT count(*) FROM trials") == Lines{"0"});  // readers do not wait
 }
 
-TEST_CASE("a full disk loses nothing: the same work succeeds when there is space again",
+TEST_CASE("A full disk loses nothing: the same work succeeds once there is space again",
           "[results]") {
   const SmallDisk disk("3m");
   if (!disk.mounted()) return;
@@ -207,7 +208,7 @@ TEST_CASE("a full disk loses nothing: the same work succeeds when there is space
     CHECK(
         message.find(": the disk is full; free some space and run the same command again (nothing "
                      "is lost: what workers reported is in the runs folder)") != std::string::npos);
-    // The same connection, without a new start.
+    // The same connection continues, without a restart.
     std::filesystem::remove(ballast);
     Batch batch = store.begin();
     append_losses(batch, attempt, 5'000, 0, stored);
@@ -220,7 +221,7 @@ TEST_CASE("a full disk loses nothing: the same work succeeds when there is space
               std::to_string(stored - 1)});
 }
 
-TEST_CASE("a disk without space for a new database is an error", "[results]") {
+TEST_CASE("A disk without space for a new database is an error", "[results]") {
   const SmallDisk disk("64k");
   if (!disk.mounted()) return;
   const auto file = disk.path() / "petlab.db";
@@ -232,7 +233,7 @@ TEST_CASE("a disk without space for a new database is an error", "[results]") {
   CHECK(std::filesystem::is_empty(disk.path()));
 }
 
-TEST_CASE("a database in a read-only folder can be read, and writing says what to change",
+TEST_CASE("A database in a read-only folder can be read, and a write error says what to change",
           "[results]") {
   const SmallDisk disk("3m");
   if (!disk.mounted()) return;

@@ -20,7 +20,7 @@ inline TrialRow trial_row(const std::string& id, std::uint64_t seed = 42) {
   return {id, sweeps::to_json(config).dump(), "sha256:b", 1000.0, 1024};
 }
 
-/// Of a trial to which nothing has happened yet.
+/// A claim of a new trial.
 inline NewAttempt request(const std::string& trial_id) {
   NewAttempt attempt;
   attempt.trial_id = trial_id;

@@ -1,4 +1,4 @@
-// What only shows while a database is held for long, by name or through a link.
+// Databases that stay open for long, opened by name or through a link.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mount.h>
@@ -21,28 +21,28 @@ namespace {
 using testing::TempDir;
 using Lines = std::vector<std::string>;
 
-/// A folder that shows another one's files and takes no changes, as long as it lives. Only root may
-/// make one.
+/// A read-only bind mount of another folder, removed at the end of its scope. Only root may create
+/// one.
 class ReadOnlyView {
  public:
   explicit ReadOnlyView(const std::filesystem::path& of) {
     const char* here = folder_.path().c_str();
-    made_ = mount(of.c_str(), here, nullptr, MS_BIND, nullptr) == 0;
-    if (made_ && mount(nullptr, here, nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY, nullptr) != 0) {
+    mounted_ = mount(of.c_str(), here, nullptr, MS_BIND, nullptr) == 0;
+    if (mounted_ && mount(nullptr, here, nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY, nullptr) != 0) {
       umount2(here, MNT_DETACH);
-      made_ = false;
+      mounted_ = false;
     }
-    if (!made_) std::printf("skipped: a read-only mount is not allowed here\n");
+    if (!mounted_) std::printf("skipped: a read-only mount is not allowed here\n");
   }
   ~ReadOnlyView() {
-    if (made_) umount2(folder_.path().c_str(), MNT_DETACH);
+    if (mounted_) umount2(folder_.path().c_str(), MNT_DETACH);
   }
-  bool made() const { return made_; }
+  bool mounted() const { return mounted_; }
   const std::filesystem::path& path() const { return folder_.path(); }
 
  private:
   TempDir folder_;
-  bool made_ = false;
+  bool mounted_ = false;
 };
 
 void record(Store& store, const std::string& trial) {
@@ -51,7 +51,7 @@ void record(Store& store, const std::string& trial) {
   batch.commit();
 }
 
-/// Whether another process sees a lock of this one on the bytes that SQLite locks.
+/// Returns true if another process sees a lock of this one on the bytes that SQLite locks.
 bool is_locked(const std::filesystem::path& file) {
   const pid_t child = fork();
   REQUIRE(child >= 0);
@@ -71,12 +71,12 @@ bool is_locked(const std::filesystem::path& file) {
 
 }  // namespace
 
-TEST_CASE("a reader in a folder that it cannot write sees what others write there", "[results]") {
+TEST_CASE("A reader in a folder that it cannot write sees the writes of others", "[results]") {
   const TempDir folder;
   const auto file = folder.path() / "petlab.db";
   { Store store(file); }
   const ReadOnlyView view(folder.path());
-  if (!view.made()) return;
+  if (!view.mounted()) return;
   const Reader reader(view.path() / "petlab.db");
   std::int64_t version = reader.data_version();
   const auto changed = [&] { return std::exchange(version, reader.data_version()) != version; };
@@ -86,13 +86,13 @@ TEST_CASE("a reader in a folder that it cannot write sees what others write ther
     Store store(file);
     record(store, "t1");
     CHECK(changed());
-    CHECK(reader.trial("t1"));  // from the log beside the file, whose writer lives
+    CHECK(reader.trial("t1"));  // from the log next to the file, whose writer is still open
     CHECK_FALSE(changed());
     record(store, "t2");
     CHECK(changed());
     CHECK(reader.trial("t2"));
   }
-  CHECK(reader.trial("t2"));  // it has brought its log into the file
+  CHECK(reader.trial("t2"));  // closing the writer moved its log into the file
   {
     Store store(file);
     record(store, "t3");
@@ -101,10 +101,8 @@ TEST_CASE("a reader in a folder that it cannot write sees what others write ther
   CHECK(reader.trial_facts(std::vector<std::string>{"t1", "t2", "t3"}).at(2).known);
 }
 
-TEST_CASE(
-    "a long query whose database is written meanwhile ends with an error, where nothing can "
-    "be locked",
-    "[results]") {
+TEST_CASE("A long query fails if its database is written meanwhile, where nothing can be locked",
+          "[results]") {
   const TempDir folder;
   const auto file = folder.path() / "petlab.db";
   {
@@ -115,7 +113,7 @@ TEST_CASE(
     batch.commit();
   }
   const ReadOnlyView view(folder.path());
-  if (!view.made()) return;
+  if (!view.mounted()) return;
   std::int64_t rows = 0;
   const auto ask = [&](bool write) {
     rows = 0;
@@ -144,7 +142,7 @@ TEST_CASE(
   CHECK(ask(false));
 }
 
-TEST_CASE("looking why a database is damaged keeps the locks on it", "[results]") {
+TEST_CASE("Examining a damaged database keeps the locks on it", "[results]") {
   const TempDir folder;
   const auto file = folder.path() / "petlab.db";
   {
@@ -159,8 +157,9 @@ TEST_CASE("looking why a database is damaged keeps the locks on it", "[results]"
   const Store store(file);
   REQUIRE(is_locked(file));
   const auto size = static_cast<long>(std::filesystem::file_size(file));
-  // By another process: to close the file in this one would end the locks too. Whole pages, of
-  // bytes that none begins with: others are at times not noticed.
+  // Another process writes, because closing the file in this one would also release the locks. It
+  // overwrites whole pages with bytes that no page starts with; other damage is sometimes not
+  // noticed.
   REQUIRE(std::system(fmt::format("yes damaged | dd of={} bs=8192 seek={} count={} conv=notrunc "
                                   "iflag=fullblock 2>/dev/null",
                                   file.string(), size / 2 / 8192, size / 2 / 8192)
@@ -176,7 +175,7 @@ TEST_CASE("looking why a database is damaged keeps the locks on it", "[results]"
   CHECK(is_locked(file));
 }
 
-TEST_CASE("a linked database has one lock, beside the file itself", "[results]") {
+TEST_CASE("A linked database has one lock, next to the file itself", "[results]") {
   const TempDir folder;
   std::filesystem::create_directories(folder.path() / "far");
   const auto file = folder.path() / "far/petlab.db";
@@ -184,7 +183,7 @@ TEST_CASE("a linked database has one lock, beside the file itself", "[results]")
   std::filesystem::create_symlink("far/petlab.db", link);
   OpenOptions shared;  // as on a network file system
   shared.journal = OpenOptions::Journal::rollback;
-  const Store store(link, shared);  // also where the link led nowhere before
+  const Store store(link, shared);  // the link's target did not exist before
   CHECK(std::filesystem::exists(file.string() + ".lock"));
   CHECK(std::filesystem::is_symlink(link));
   std::string message;

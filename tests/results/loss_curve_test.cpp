@@ -25,14 +25,15 @@ struct CurveFixture {
     batch.record_trial(trial_row(trial));
     NewAttempt wanted = request(trial);
     wanted.resume = std::move(resume);
-    const AttemptRef made = batch.record_attempt(wanted, number);
+    const AttemptRef result = batch.record_attempt(wanted, number);
     batch.commit();
-    return made;
+    return result;
   }
-  /// In batches of `at_once` reports.
-  void tell(const AttemptRef& attempt, std::span<const LossReport> reports, std::size_t at_once) {
+  /// Records the reports in batches of `batch_size`.
+  void report(const AttemptRef& attempt, std::span<const LossReport> reports,
+              std::size_t batch_size) {
     while (!reports.empty()) {
-      const auto some = reports.first(std::min(at_once, reports.size()));
+      const auto some = reports.first(std::min(batch_size, reports.size()));
       reports = reports.subspan(some.size());
       Batch batch = store.begin();
       record_progress(batch, attempt, {some.back().step, 9, some.back().loss}, 1, some);
@@ -41,23 +42,23 @@ struct CurveFixture {
   }
 };
 
-/// One each `every` steps from the first on, whose loss is their last step.
+/// Reports of `every` steps each, after `first_step`. Each loss is the number of its last step.
 std::vector<LossReport> reports(std::int64_t count, std::int64_t every = 1,
                                 std::int64_t first_seq = 1, std::int64_t first_step = 0) {
-  std::vector<LossReport> made;
+  std::vector<LossReport> result;
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t step = first_step + (i + 1) * every;
-    made.push_back({first_seq + i, step, static_cast<double>(step)});
+    result.push_back({first_seq + i, step, static_cast<double>(step)});
   }
-  return made;
+  return result;
 }
 
 }  // namespace
 
-TEST_CASE("losses are kept one by one while they are few", "[results]") {
+TEST_CASE("Losses are kept one by one while there are few", "[results]") {
   CurveFixture f;
   const AttemptRef attempt = f.attempt("t", 1);
-  f.tell(attempt, reports(512, 5), 7);
+  f.report(attempt, reports(512, 5), 7);
   const auto points = LossReader(f.file).of_trial("t");
   REQUIRE(points.size() == 512);
   CHECK(points[0] == LossPoint{1, 1, 5, 5, 1, 5.0});
@@ -65,24 +66,25 @@ TEST_CASE("losses are kept one by one while they are few", "[results]") {
   CHECK(LossReader(f.file).of_trial("none").empty());
 }
 
-TEST_CASE("of more losses there are means of two, four, eight steps, and never more points",
-          "[results]") {
+TEST_CASE(
+    "More losses become means of two, four or eight steps, so the number of points is limited",
+    "[results]") {
   CurveFixture f;
   const AttemptRef attempt = f.attempt("t", 1);
-  f.tell(attempt, reports(513), 100);
+  f.report(attempt, reports(513), 100);
   auto points = LossReader(f.file).of_trial("t");
   REQUIRE(points.size() == 257);
   CHECK(points[0] == LossPoint{1, 2, 2, 2, 2, 1.5});
   CHECK(points[255] == LossPoint{1, 512, 512, 2, 2, 511.5});
   CHECK(points[256] == LossPoint{1, 513, 513, 1, 1, 513.0});
-  f.tell(attempt, reports(3487, 1, 514, 513), 3487);
+  f.report(attempt, reports(3487, 1, 514, 513), 3487);
   points = LossReader(f.file).of_trial("t");
   REQUIRE(points.size() == 500);
   CHECK(points[0] == LossPoint{1, 8, 8, 8, 8, 4.5});
   CHECK(points[499] == LossPoint{1, 4000, 4000, 8, 8, 3996.5});
 }
 
-TEST_CASE("a mean is over optimizer steps, not over reports", "[results]") {
+TEST_CASE("A mean is over optimizer steps, not over reports", "[results]") {
   CurveFixture f;
   const AttemptRef attempt = f.attempt("t", 1);
   // 1, 3, 1, 3, … steps of losses 1, 2, 1, 2, …
@@ -92,7 +94,7 @@ TEST_CASE("a mean is over optimizer steps, not over reports", "[results]") {
     step += i % 2 == 0 ? 1 : 3;
     uneven.push_back({i + 1, step, i % 2 == 0 ? 1.0 : 2.0});
   }
-  f.tell(attempt, uneven, 1);
+  f.report(attempt, uneven, 1);
   const auto points = LossReader(f.file).of_trial("t");
   REQUIRE(points.size() == 257);
   for (const LossPoint& point : points) {
@@ -101,7 +103,7 @@ TEST_CASE("a mean is over optimizer steps, not over reports", "[results]") {
   }
 }
 
-TEST_CASE("the points do not depend on how the reports came", "[results]") {
+TEST_CASE("The points do not depend on how reports are batched", "[results]") {
   CurveFixture f;
   std::mt19937 random(7);
   std::vector<LossReport> all;
@@ -113,26 +115,26 @@ TEST_CASE("the points do not depend on how the reports came", "[results]") {
     all.push_back({i + 1, step, loss});
   }
   const AttemptRef whole = f.attempt("whole", 1);
-  f.tell(whole, all, all.size());
+  f.report(whole, all, all.size());
   const auto wanted = LossReader(f.file).of_trial("whole");
   REQUIRE(wanted.size() == 288);
   CHECK(std::count_if(wanted.begin(), wanted.end(),
                       [](const LossPoint& point) { return !point.loss; }) == 1);
-  for (const std::size_t at_once : {1, 3, 511, 512, 513, 1024}) {
-    const std::string trial = "t" + std::to_string(at_once);
-    f.tell(f.attempt(trial, 1), all, at_once);
+  for (const std::size_t batch_size : {1, 3, 511, 512, 513, 1024}) {
+    const std::string trial = "t" + std::to_string(batch_size);
+    f.report(f.attempt(trial, 1), all, batch_size);
     CHECK(LossReader(f.file).of_trial(trial) == wanted);
   }
 }
 
-TEST_CASE("a resumed attempt's curve goes on from what it resumed from", "[results]") {
+TEST_CASE("The curve of a resumed attempt continues the curve of its parent", "[results]") {
   CurveFixture f;
   const AttemptRef first = f.attempt("t", 1);
-  f.tell(first, reports(10), 10);
-  // Its checkpoint came after seq 6; attempt 2 never began to train.
+  f.report(first, reports(10), 10);
+  // The checkpoint of attempt 1 came after seq 6; attempt 2 never began to train.
   f.attempt("t", 2);
   const AttemptRef third = f.attempt("t", 3, protocol::Resume{1, 6, 6, "checkpoint/6"});
-  f.tell(third, reports(3, 2, 1, 6), 1);
+  f.report(third, reports(3, 2, 1, 6), 1);
   std::vector<std::int64_t> steps;
   std::vector<std::int64_t> lengths;
   const auto points = LossReader(f.file).of_trial("t");
@@ -144,7 +146,7 @@ TEST_CASE("a resumed attempt's curve goes on from what it resumed from", "[resul
   CHECK(lengths == std::vector<std::int64_t>{1, 1, 1, 1, 1, 1, 2, 2, 2});
   CHECK(points.back().attempt == 3);
 
-  // A result is of the attempts that count, whatever was tried later.
+  // A result's curve consists of the attempts that count, even if others were tried later.
   Batch batch = f.store.begin();
   record_finished(batch, first, {}, 9);
   batch.commit();
@@ -155,9 +157,9 @@ TEST_CASE("a resumed attempt's curve goes on from what it resumed from", "[resul
 
 TEST_CASE("An attempt before the result has its own curve", "[results]") {
   CurveFixture f;
-  f.tell(f.attempt("t", 1), reports(4), 4);
+  f.report(f.attempt("t", 1), reports(4), 4);
   const AttemptRef second = f.attempt("t", 2);
-  f.tell(second, reports(2), 2);
+  f.report(second, reports(2), 2);
   Batch batch = f.store.begin();
   record_finished(batch, second, {}, 9);
   batch.commit();
@@ -166,11 +168,12 @@ TEST_CASE("An attempt before the result has its own curve", "[results]") {
   CHECK(reader.of_trial("t", 1).size() == 4);
 }
 
-TEST_CASE("a sweep's curves come in its order, each trial once, without hidden ones", "[results]") {
+TEST_CASE("The curves of a sweep come in its order, each trial once, without hidden trials",
+          "[results]") {
   CurveFixture f;
   for (const std::string id : {"a", "b", "c", "d"}) {
     const AttemptRef attempt = f.attempt(id, 1);
-    if (id != "c") f.tell(attempt, reports(2), 2);
+    if (id != "c") f.report(attempt, reports(2), 2);
   }
   Batch batch = f.store.begin();
   batch.record_sweep({"s", "", "", "", {{"d", "x"}, {"c", "x"}, {"b", "x"}, {"b", "y"}}}, {}, 1);
@@ -194,10 +197,10 @@ TEST_CASE("a sweep's curves come in its order, each trial once, without hidden o
   CHECK(of_sweep("none").empty());
 }
 
-TEST_CASE("a claim that is taken back leaves no losses", "[results]") {
+TEST_CASE("A forgotten attempt leaves no losses", "[results]") {
   CurveFixture f;
   const AttemptRef attempt = f.attempt("t", 1);
-  f.tell(attempt, reports(3), 3);
+  f.report(attempt, reports(3), 3);
   Batch batch = f.store.begin();
   batch.forget_attempt(attempt);
   batch.commit();

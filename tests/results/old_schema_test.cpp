@@ -40,7 +40,7 @@ constexpr const char* kSchemas[] = {"fewer_fields",       "first",           "de
                                     "device_memory",      "before_renewals", "before_remarks",
                                     "before_loss_points", "before_examples", "last_of_version_1"};
 
-/// Collects the notices that are printed while it lives.
+/// Collects the notices that are printed during its lifetime.
 struct Notices {
   Notices() {
     set_notice_printer([this](const std::string& text) { lines.push_back(text); });
@@ -65,8 +65,7 @@ Lines names(const std::filesystem::path& file) {
 
 }  // namespace
 
-TEST_CASE("A database of each earlier schema becomes one of this, and its work goes on",
-          "[results]") {
+TEST_CASE("A database of each earlier schema is updated, and its work continues", "[results]") {
   for (const std::string name : kSchemas) {
     INFO(name);
     const bool has_memory =
@@ -83,7 +82,7 @@ TEST_CASE("A database of each earlier schema becomes one of this, and its work g
     CHECK(columns(file) == columns(fresh));
     CHECK(names(file) == names(fresh));
 
-    // What was there, through the views; the new columns hold what the configurations say.
+    // The views show the old content; new columns contain the values of the configurations.
     CHECK(rows(file,
                "SELECT variant, trial_id, attempt, step, name, value, module_share, "
                "training_dropout, data_max_tokens, module_bottleneck, bls_bits FROM sweep_results "
@@ -106,7 +105,8 @@ TEST_CASE("A database of each earlier schema becomes one of this, and its work g
     CHECK(facts[0].renewed_after == 0);
     CHECK(facts[2].cancelled);
 
-    // Work goes on: a retry, an attempt with all that it can report, a sweep recorded anew.
+    // Work continues: a retry, an attempt with every kind of report, a sweep that is recorded
+    // again.
     Batch batch = store.begin();
     allow_retry(batch, "t2", 1);
     batch.record_trial(trial_row("t4"));
@@ -129,7 +129,7 @@ TEST_CASE("A database of each earlier schema becomes one of this, and its work g
   }
 }
 
-TEST_CASE("Without room for a copy, an old database stays as it was", "[results]") {
+TEST_CASE("If a copy cannot be written, an old database stays as it was", "[results]") {
   const TempDir folder;
   const auto file = old_database(folder, "first");
   const auto stored = [&] {
@@ -151,7 +151,7 @@ TEST_CASE("Without room for a copy, an old database stays as it was", "[results]
   CHECK(notices.lines == Lines{updated_line(file)});
 }
 
-TEST_CASE("A reader answers from an old database as after its update, and leaves it alone",
+TEST_CASE("A reader of an old database answers as after its update, and does not change it",
           "[results]") {
   for (const char* schema : kSchemas) {
     INFO(schema);
@@ -203,7 +203,8 @@ TEST_CASE("A reader answers from an old database as after its update, and leaves
   }
 }
 
-TEST_CASE("A copy has a notice only if its database was not updated since", "[results]") {
+TEST_CASE("A notice about a copy is printed only if its database was not updated since",
+          "[results]") {
   const TempDir folder;
   const auto file = old_database(folder, "last_of_version_1");
   Notices notices;
@@ -213,7 +214,7 @@ TEST_CASE("A copy has a notice only if its database was not updated since", "[re
   CHECK(notices.lines == Lines{updated_line(file)});
 }
 
-TEST_CASE("A reader of an old database sees what is written to it, and its update", "[results]") {
+TEST_CASE("A reader of an old database sees later writes, and its update", "[results]") {
   const TempDir folder;
   const auto file = old_database(folder, "last_of_version_1");
   const Reader reader(file);
@@ -239,7 +240,7 @@ TEST_CASE("A reader of an old database sees what is written to it, and its updat
   CHECK(scores.values_of(word_named("tag"), 9) == Lines{"good"});
 }
 
-TEST_CASE("Programs that have an old database open go on while it is updated", "[results]") {
+TEST_CASE("Programs that have an old database open keep working while it is updated", "[results]") {
   for (const char* journal : {"WAL", "DELETE"}) {
     INFO(journal);
     const TempDir folder;
@@ -259,7 +260,7 @@ TEST_CASE("Programs that have an old database open go on while it is updated", "
     options.journal = wal ? OpenOptions::Journal::wal : OpenOptions::Journal::rollback;
     const Store store(file, options);
     if (wal) {
-      // What it reads is of one moment.
+      // Its transaction reads one consistent state.
       CHECK(reader.execAndGet("PRAGMA user_version").getInt() == 1);
       reader.exec("COMMIT");
     }
@@ -274,7 +275,7 @@ TEST_CASE("Programs that have an old database open go on while it is updated", "
   }
 }
 
-TEST_CASE("An update takes nothing away that an older program writes to", "[results]") {
+TEST_CASE("An update removes no table or column that an older program writes to", "[results]") {
   for (const char* schema : kSchemas) {
     INFO(schema);
     const TempDir folder;

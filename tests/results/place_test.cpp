@@ -8,7 +8,7 @@
 namespace petlab::results {
 namespace {
 
-TEST_CASE("a folder where a database can be written is said to be one", "[results]") {
+TEST_CASE("A folder where a database can be written has no problem", "[results]") {
   const testing::TempDir root;
   const DatabasePlace place = examine_place(root.path() / "petlab.db");
   CHECK(place.problem == "");
@@ -18,7 +18,7 @@ TEST_CASE("a folder where a database can be written is said to be one", "[result
   CHECK(std::filesystem::is_empty(root.path()));
 }
 
-TEST_CASE("a folder that is not there is named with the database", "[results]") {
+TEST_CASE("A missing folder is reported with the database", "[results]") {
   const testing::TempDir root;
   const std::filesystem::path database = root.path() / "none/petlab.db";
   CHECK(examine_place(database).problem == database.string() +
@@ -26,7 +26,7 @@ TEST_CASE("a folder that is not there is named with the database", "[results]") 
                                                database.parent_path().string());
 }
 
-TEST_CASE("a database that is a link is looked at where it leads", "[results]") {
+TEST_CASE("A linked database is examined at its target", "[results]") {
   const testing::TempDir root;
   std::filesystem::create_directories(root.path() / "there");
   std::filesystem::create_symlink(root.path() / "there/real.db", root.path() / "petlab.db");

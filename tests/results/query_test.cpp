@@ -27,7 +27,7 @@ struct QueryFixture {
 
 }  // namespace
 
-TEST_CASE("a query gives columns and rows of every type", "[results]") {
+TEST_CASE("A query returns columns and rows of every type", "[results]") {
   const QueryFixture f;
   const QueryResult result =
       query(f.file, "SELECT 1 AS a, 1.5 AS b, 'x' AS c, NULL AS d, x'00ff' AS e, ?1 AS f; -- done",
@@ -38,7 +38,7 @@ TEST_CASE("a query gives columns and rows of every type", "[results]") {
                                              std::string("x'00ff'"), std::string("p")});
 }
 
-TEST_CASE("a mistake in SQL is shown with its place", "[results]") {
+TEST_CASE("A mistake in SQL is shown with its position", "[results]") {
   QueryFixture f;
   CHECK(f.failure("SELECT a\nFRM results") ==
         "SQL:2:5: near \"results\": syntax error\n  FRM results\n      ^");
@@ -52,7 +52,7 @@ TEST_CASE("a mistake in SQL is shown with its place", "[results]") {
   CHECK(f.failure("SELECT ?1, ?2", {Value()}) == "SQL: it has 2 parameters, 1 values were given");
 }
 
-TEST_CASE("a query cannot write, in no way", "[results]") {
+TEST_CASE("A query cannot write, in any way", "[results]") {
   QueryFixture f;
   const std::string refused = "SQL: it writes; only reading is allowed";
   for (const char* sql :
@@ -71,7 +71,7 @@ TEST_CASE("a query cannot write, in no way", "[results]") {
   CHECK_FALSE(std::filesystem::exists(f.folder.path() / "other.db"));
 }
 
-TEST_CASE("the columns that reports build on are there", "[results]") {
+TEST_CASE("The columns that reports depend on exist", "[results]") {
   const QueryFixture f;
   const auto columns = query(f.file, "SELECT * FROM sweep_results").columns;
   for (const char* name : {"sweep",

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 using testing::TempDir;
 
 /// Sweep s: t1 finished, under two variants; t2 failed; t3 untried; t4 open; t5 cancelled and
-/// untried; t6 finished alike; t7 to be made again.
+/// untried; t6 finished like t1; t7 to be rerun.
 struct World {
   TempDir folder;
   std::filesystem::path file = folder.path() / "petlab.db";
@@ -48,7 +48,8 @@ struct World {
 
 }  // namespace
 
-TEST_CASE("each member of a sweep comes once, in its order, with its trial's facts", "[results]") {
+TEST_CASE("Each member of a sweep is read once, in its order, with the facts of its trial",
+          "[results]") {
   World world;
   const Reader& reader = world.store.read();
   std::vector<std::string> ids;
@@ -57,17 +58,17 @@ TEST_CASE("each member of a sweep comes once, in its order, with its trial's fac
                               const TrialFacts& facts) {
     members.push_back(member.trial_id + " " + member.variant);
     CHECK(row == *reader.trial(member.trial_id));
-    const TrialFacts wanted = reader.trial_facts(std::vector<std::string>{member.trial_id}).at(0);
-    CHECK(facts.trial_id == wanted.trial_id);
+    const TrialFacts expected = reader.trial_facts(std::vector<std::string>{member.trial_id}).at(0);
+    CHECK(facts.trial_id == expected.trial_id);
     CHECK(facts.known);
-    CHECK(facts.cancelled == wanted.cancelled);
-    CHECK(facts.retried_after == wanted.retried_after);
-    CHECK(facts.result_attempt == wanted.result_attempt);
-    REQUIRE(facts.attempts.size() == wanted.attempts.size());
+    CHECK(facts.cancelled == expected.cancelled);
+    CHECK(facts.retried_after == expected.retried_after);
+    CHECK(facts.result_attempt == expected.result_attempt);
+    REQUIRE(facts.attempts.size() == expected.attempts.size());
     for (std::size_t at = 0; at < facts.attempts.size(); ++at) {
-      CHECK(facts.attempts[at].attempt == wanted.attempts[at].attempt);
-      CHECK(facts.attempts[at].outcome == wanted.attempts[at].outcome);
-      CHECK(facts.attempts[at].note == wanted.attempts[at].note);
+      CHECK(facts.attempts[at].attempt == expected.attempts[at].attempt);
+      CHECK(facts.attempts[at].outcome == expected.attempts[at].outcome);
+      CHECK(facts.attempts[at].note == expected.attempts[at].note);
     }
   });
   CHECK(members ==
@@ -75,7 +76,7 @@ TEST_CASE("each member of a sweep comes once, in its order, with its trial's fac
   reader.each_member("none", [](const auto&, const auto&, const auto&) { FAIL("a member"); });
 }
 
-TEST_CASE("trials that are in the same state for the same reason are counted together",
+TEST_CASE("Trials that are in the same state for the same reason are counted together",
           "[results]") {
   World world;
   const SweepOutline outline = world.store.read().outline("s");
@@ -89,7 +90,7 @@ TEST_CASE("trials that are in the same state for the same reason are counted tog
   CHECK(world.store.read().variants("s", "none").empty());
 }
 
-TEST_CASE("the beginning of an id finds its trials as fast among very many", "[results]") {
+TEST_CASE("Finding trials by the beginning of their ids stays fast with many trials", "[results]") {
   World world;
   Batch batch = world.store.begin();
   for (int trial = 0; trial < 20'000; ++trial) {

@@ -15,7 +15,7 @@ using protocol::Remark;
 using testing::TempDir;
 using What = protocol::Remark::What;
 
-/// Trials t1, t2 of sweep one, t3 of sweep two; t4 of none.
+/// Trials t1 and t2 of sweep one, t2 and t3 of sweep two, t4 of none.
 class TaggedTrials {
  public:
   TaggedTrials() {
@@ -50,7 +50,8 @@ class TaggedTrials {
 
 }  // namespace
 
-TEST_CASE("the latest word says whether a tag is there, in whatever order they come", "[results]") {
+TEST_CASE("The latest remark decides whether a tag is set, in whatever order remarks are recorded",
+          "[results]") {
   const std::vector<Remark> all = {{What::tag, "good", 1},   {What::untag, "good", 2},
                                    {What::tag, "good", 3},   {What::tag, "fast", 4},
                                    {What::untag, "fast", 5}, {What::note, "good", 6}};
@@ -64,13 +65,13 @@ TEST_CASE("the latest word says whether a tag is there, in whatever order they c
   } while (std::next_permutation(order.begin() + 3, order.end()));
 }
 
-TEST_CASE("tag and its contrary at one moment leave it off", "[results]") {
+TEST_CASE("Tagging and untagging at the same time leaves a tag unset", "[results]") {
   TaggedTrials world;
   world.add({"t1", ""}, {{What::untag, "x", 1}, {What::tag, "x", 1}});
   CHECK(remarks_of(world.store.read(), {"t1", ""}).tags.empty());
 }
 
-TEST_CASE("a condition on tags holds for a trial's own and those of its sweeps", "[results]") {
+TEST_CASE("A condition on tags applies to the tags of a trial and of its sweeps", "[results]") {
   TaggedTrials world;
   world.add({"t1", ""}, {{What::tag, "good", 1}, {What::tag, "a,b", 1}});
   world.add({"t4", ""}, {{What::tag, "bad", 1}});
@@ -94,14 +95,14 @@ TEST_CASE("a condition on tags holds for a trial's own and those of its sweeps",
   CHECK(rows(world.store.file(), "SELECT tags FROM sweep_results").empty());
 }
 
-TEST_CASE("remarks are refused on what is not there", "[results]") {
+TEST_CASE("Remarks on unknown trials and sweeps are refused", "[results]") {
   TaggedTrials world;
   CHECK_THROWS_AS(world.add({"t9", ""}, {{What::note, "x", 1}}), std::invalid_argument);
   CHECK_THROWS_AS(world.add({"", "three"}, {{What::note, "x", 1}}), std::invalid_argument);
   CHECK(remarks_of(world.store.read(), {"t9", ""}).all.empty());
 }
 
-TEST_CASE("one state stays one while others write", "[results]") {
+TEST_CASE("One state does not change while others write", "[results]") {
   TaggedTrials world;
   const OneState state(world.store.file());
   const auto tags = [&](const OneState& one) {

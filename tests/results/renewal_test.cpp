@@ -12,7 +12,7 @@ namespace {
 using testing::TempDir;
 using Lines = std::vector<std::string>;
 
-/// One trial, t1, and what happens to it.
+/// One trial, t1, and operations on it.
 struct RenewalFixture {
   TempDir folder;
   std::filesystem::path file = folder.path() / "petlab.db";
@@ -32,7 +32,7 @@ struct RenewalFixture {
   TrialFacts facts() const {
     return store.read().trial_facts(std::vector<std::string>{"t1"}).at(0);
   }
-  /// Number 0: it was not given.
+  /// Returns an attempt with number 0 if the claim was refused.
   AttemptRef claim() {
     NewAttempt wanted = request("t1");
     wanted.planned_from = facts().changes;
@@ -62,7 +62,7 @@ struct RenewalFixture {
 
 using sweeps::TrialState;
 
-TEST_CASE("a result that is to be made again counts until the next is there", "[results]") {
+TEST_CASE("A result that is to be rerun counts until the next one is finished", "[results]") {
   RenewalFixture f;
   f.finish(f.claim());
   CHECK(f.claim().number == 0);
@@ -76,7 +76,7 @@ TEST_CASE("a result that is to be made again counts until the next is there", "[
   CHECK(second.number == 2);
   CHECK(f.claim().number == 0);
   CHECK(f.state() == TrialState::running);
-  // Said again of the same result: nothing new.
+  // Repeating the decision for the same result changes nothing.
   f.write([](Batch& b) { renew(b, "t1", {1, false, "", 11}); });
   f.finish(second);
   CHECK(f.state() == TrialState::done);
@@ -86,8 +86,7 @@ TEST_CASE("a result that is to be made again counts until the next is there", "[
         std::vector<Renewal>{{1, false, "", 10}});
 }
 
-TEST_CASE("a result that is discarded counts no more, and nothing takes its place but a new one",
-          "[results]") {
+TEST_CASE("A discarded result no longer counts, and only a new one replaces it", "[results]") {
   RenewalFixture f;
   const AttemptRef first = f.claim();
   f.write([&](Batch& b) { b.record_ending(first, {Outcome::lost, "gone", {}, {}, "", 6}); });
@@ -97,7 +96,7 @@ TEST_CASE("a result that is discarded counts no more, and nothing takes its plac
   CHECK(f.counted().empty());
   CHECK_FALSE(f.facts().result_attempt);
   CHECK(f.state() == TrialState::interrupted);
-  // What an earlier attempt says late is discarded, too.
+  // A late result of an earlier attempt is discarded, too.
   f.finish(first);
   CHECK(f.counted().empty());
   CHECK(f.state() == TrialState::interrupted);
@@ -107,7 +106,7 @@ TEST_CASE("a result that is discarded counts no more, and nothing takes its plac
   CHECK(f.counted() == Lines{"3|301.0"});
   CHECK(f.state() == TrialState::done);
   CHECK(rows(f.file, "SELECT count(DISTINCT attempt) FROM metrics") == Lines{"3"});
-  // Of two discards the later one decides.
+  // The later of two discards decides.
   f.write([](Batch& b) { renew(b, "t1", {3, true, "wrong data again", 11}); });
   CHECK(f.counted().empty());
   CHECK(f.state() == TrialState::interrupted);
@@ -115,14 +114,14 @@ TEST_CASE("a result that is discarded counts no more, and nothing takes its plac
   CHECK(f.counted() == Lines{"4|401.0"});
 }
 
-TEST_CASE("a decision to make a result again bumps the count that claims are planned from",
+TEST_CASE("A decision to rerun a result increases the count that claims are planned from",
           "[results]") {
   RenewalFixture f;
   const AttemptRef first = f.claim();
   f.write([&](Batch& b) { b.record_ending(first, {Outcome::lost, "gone", {}, {}, "", 6}); });
   f.write([](Batch& b) { allow_retry(b, "t1", 1); });
   f.finish(first);
-  // Late, so the retry stands before it; only the renewal changes anything now.
+  // The result came after the retry decision, so only the renewal changes anything now.
   const std::int64_t before = f.facts().changes;
   CHECK(f.state() == TrialState::done);
   f.write([](Batch& b) { renew(b, "t1", {1, false, "", 10}); });
@@ -131,7 +130,7 @@ TEST_CASE("a decision to make a result again bumps the count that claims are pla
   CHECK(f.state() == TrialState::interrupted);
 }
 
-TEST_CASE("a hidden trial is in no view and in no sweep that is read, and comes back",
+TEST_CASE("A hidden trial is in no view and in no sweep that is read, and can be shown again",
           "[results]") {
   RenewalFixture f;
   f.finish(f.claim());

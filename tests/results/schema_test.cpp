@@ -10,8 +10,8 @@
 
 namespace petlab::results {
 
-// New columns come last: what databases have keeps its place and type.
-TEST_CASE("the columns of a trial's configuration stay as they are", "[results]") {
+// New columns come last, so those of existing databases keep their positions and types.
+TEST_CASE("The columns of a trial's configuration stay as they are", "[results]") {
   std::vector<std::string> columns;
   for (const internal::FieldColumn& field : internal::field_columns()) {
     columns.push_back(
@@ -67,10 +67,10 @@ TEST_CASE("the columns of a trial's configuration stay as they are", "[results]"
   CHECK(columns == known);
 }
 
-TEST_CASE("what a configuration leaves out at its default can be asked for", "[results]") {
+TEST_CASE("Fields that a configuration leaves out at their defaults can be queried", "[results]") {
   const testing::TempDir folder;
   const auto file = folder.path() / "petlab.db";
-  const std::string asked =
+  const std::string sql =
       "SELECT trial_id, training_label_smoothing, training_steps, module_cross_attention, "
       "evaluation_keep_predictions, module_rank, decoding_beams FROM trials ORDER BY trial_id";
   const std::vector<std::string> filled = {"a|0.0|0|NULL|0|NULL|NULL", "b|0.1|0|0|0|8|NULL",
@@ -91,7 +91,7 @@ TEST_CASE("what a configuration leaves out at its default can be asked for", "[r
     batch.record_trial({"c", sweeps::to_json(config).dump(), "", {}, {}});
     batch.commit();
   }
-  CHECK(rows(file, asked) == filled);
+  CHECK(rows(file, sql) == filled);
   {
     // As an earlier petlab left it.
     SQLite::Database database(file.string(), SQLite::OPEN_READWRITE);
@@ -102,9 +102,9 @@ TEST_CASE("what a configuration leaves out at its default can be asked for", "[r
         "PRAGMA user_version = 1");
   }
   { const Store store(file); }
-  CHECK(rows(file, asked) == filled);
+  CHECK(rows(file, sql) == filled);
   {
-    // Once: what is not known afterwards stays so.
+    // Columns are filled only once; later gaps stay.
     SQLite::Database database(file.string(), SQLite::OPEN_READWRITE);
     database.exec("UPDATE trials SET training_steps = NULL");
   }
@@ -113,7 +113,7 @@ TEST_CASE("what a configuration leaves out at its default can be asked for", "[r
         std::vector<std::string>{"NULL"});
 }
 
-TEST_CASE("the views lead from a score to its artifact", "[results]") {
+TEST_CASE("The views lead from a score to its artifact", "[results]") {
   const testing::TempDir folder;
   const auto file = folder.path() / "petlab.db";
   Store store(file);
@@ -143,7 +143,8 @@ TEST_CASE("the views lead from a score to its artifact", "[results]") {
             "test|some.runs/t1/2|some.runs/t1/2/artifact.petl|10|1.5|990.0|1016"});
 }
 
-TEST_CASE("A seed from 2^63 of an earlier petlab is read, and shows minus 2^64", "[results]") {
+TEST_CASE("A seed of 2^63 or more from an earlier petlab is read, and is shown minus 2^64",
+          "[results]") {
   const testing::TempDir folder;
   const auto file = folder.path() / "petlab.db";
   {

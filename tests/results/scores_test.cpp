@@ -16,7 +16,7 @@ namespace {
 using testing::TempDir;
 using Lines = std::vector<std::string>;
 
-/// Trials of sweep "s" on task cola, each with what it is told to have reported.
+/// Trials of sweep "s" on task cola, with the given reports.
 struct ScoredSweep {
   struct Reported {
     std::string split, task, name;
@@ -28,8 +28,9 @@ struct ScoredSweep {
   Store store{file};
   SweepRow sweep{"s", "", "s.yaml", "", {}};
 
-  /// Its attempts, each resumed from the one before after that one's `counted` metrics. The events
-  /// of a resumed attempt are numbered from `first_seq`, which the protocol leaves to the worker.
+  /// Adds a finished trial. Each attempt resumed from the one before, of which the first `counted`
+  /// metrics count. The events of a resumed attempt are numbered from `first_seq`, which the
+  /// protocol leaves to the worker.
   void trial(const std::string& id, const std::vector<std::vector<Reported>>& attempts,
              std::int64_t counted = 0, std::int64_t first_seq = 1) {
     Batch batch = store.begin();
@@ -58,7 +59,7 @@ struct ScoredSweep {
     batch.commit();
   }
 
-  /// Of trials with a result: their scores, of all splits or of one, of all trials or of one.
+  /// The scores of trials with a result: of all splits or one, of all trials or one.
   Lines ask(ScoreQuestion::Steps steps, const std::string& split = "",
             const std::string& only = "") const {
     ScoreQuestion question;
@@ -88,16 +89,17 @@ constexpr auto kSelected = ScoreQuestion::Steps::selected;
 constexpr auto kEvery = ScoreQuestion::Steps::every;
 
 std::vector<ScoredSweep::Reported> losses(std::int64_t count) {
-  std::vector<ScoredSweep::Reported> made;
+  std::vector<ScoredSweep::Reported> reports;
   for (std::int64_t step = 1; step <= count; ++step) {
-    made.push_back({"train", "cola", "loss", step, 0.5});
+    reports.push_back({"train", "cola", "loss", step, 0.5});
   }
-  return made;
+  return reports;
 }
 
 }  // namespace
 
-TEST_CASE("The value that counts is found, at the end or long before it", "[results]") {
+TEST_CASE("The value that counts is found, whether it is at the end or long before it",
+          "[results]") {
   ScoredSweep f;
   auto reported = losses(1);
   reported.push_back({"validation", "cola", "f1", 1, 0.25});
@@ -113,7 +115,7 @@ TEST_CASE("The value that counts is found, at the end or long before it", "[resu
   CHECK(f.ask(kEvery, "train").size() == 302);
 }
 
-TEST_CASE("What counts of the attempts that a result was resumed from is there too", "[results]") {
+TEST_CASE("Values of the attempts that a result resumed from count as well", "[results]") {
   ScoredSweep f;
   f.trial("t",
           {{{"validation", "cola", "f1", 1, 0.1},
@@ -153,8 +155,7 @@ TEST_CASE("The value at the selected step counts, wherever it was reported", "[r
   CHECK(f.ask(kSelected, "test", "far") == Lines{"far 77", "test cola f1 1 0.8"});
 }
 
-TEST_CASE("The last attempt counts, although the one before numbered its events higher",
-          "[results]") {
+TEST_CASE("The last attempt counts, even if the one before has higher event numbers", "[results]") {
   ScoredSweep f;
   std::vector<ScoredSweep::Reported> first = {{"validation", "cola", "mcc", 1, 0.2}};
   for (const auto& loss : losses(100)) first.push_back(loss);
@@ -179,8 +180,7 @@ TEST_CASE("The last attempt counts, although the one before numbered its events 
   CHECK(counting == std::vector<double>{0.9, 0.5, 0.7, 0.2});
 }
 
-TEST_CASE("The selected step is known where only the attempt resumed from was tested",
-          "[results]") {
+TEST_CASE("The selected step is known even if only the parent attempt was tested", "[results]") {
   ScoredSweep f;
   f.trial("t",
           {{{"validation", "cola", "f1", 1, 0.9},
@@ -207,7 +207,7 @@ TEST_CASE("Values come from the later attempt even if the earlier one has higher
                                                {"test", "cola", "f1", 90, 0.9}};
   Lines tail;
   SECTION("with few values at the end") {}
-  SECTION("with more values at the end than are looked at first") {
+  SECTION("with more values at the end than the first read covers") {
     for (int i = 0; i < 70; ++i)
       second.push_back({"test", "cola", fmt::format("p{:02}", i), 90, 0});
     for (int i = 0; i < 70; ++i) tail.push_back(fmt::format("test cola p{:02} 90 0", i));
@@ -236,7 +236,7 @@ TEST_CASE("Without test scores the last value of the later attempt counts", "[re
         Lines{"t 77", "validation cola f1 90 0.7", "validation cola mcc 80 0.2"});
 }
 
-TEST_CASE("Scores for a task that is another trial's are left out, those of nobody's are not",
+TEST_CASE("Scores for the task of another trial are left out, those for a task of no trial are not",
           "[results]") {
   ScoredSweep f;
   f.trial("t", {{{"test", "cola", "f1", 1, 0.1}, {"test", "glue", "mean", 1, 0.2}}});
@@ -290,7 +290,7 @@ TEST_CASE("In the history of a trial without a result the last report counts", "
   CHECK(counts == std::vector<std::pair<std::int64_t, bool>>{{10, true}, {20, false}});
 }
 
-TEST_CASE("The view scores has the values that every reader shows", "[results]") {
+TEST_CASE("The view scores has the same values as every reader", "[results]") {
   ScoredSweep f;
   f.trial("mrpc", {{{"test", "mrpc", "f1", 1, 0.5}}});
   f.trial("t", {{{"validation", "cola", "f1", 1, 0.9},

@@ -1,5 +1,5 @@
-// Who stands still in the middle of a change to the shared index (a process that was stopped, or
-// has no processor) keeps the others waiting, and is no error.
+// A process that is suspended in the middle of a change to the shared index (by a signal, or
+// without a processor) keeps others waiting, but that is not an error.
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include <chrono>
@@ -14,7 +14,8 @@
 namespace petlab::results {
 namespace {
 
-// In a transaction, and in the middle of its change: the two copies of the index's header differ.
+// A writer in a transaction, in the middle of a change: the two copies of the index's header
+// differ.
 struct StoppedWriter {
   testing::TempDir folder;
   std::filesystem::path file = folder.path() / "petlab.db";
@@ -30,7 +31,7 @@ struct StoppedWriter {
     counter = index.get();
     set_counter(counter ^ 0x55);
   }
-  void go_on() {
+  void resume() {
     set_counter(counter);
     writer.exec("COMMIT");
   }
@@ -46,12 +47,12 @@ struct StoppedWriter {
 
 }  // namespace
 
-TEST_CASE("A writer that stands still for longer than SQLite waits is waited for", "[results]") {
+TEST_CASE("A writer that is suspended for longer than SQLite waits is waited for", "[results]") {
   StoppedWriter stopped;
   const auto began = std::chrono::steady_clock::now();
-  std::thread goes_on([&] {
+  std::thread resuming([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(11'500));
-    stopped.go_on();
+    stopped.resume();
   });
   std::string problem;
   try {
@@ -60,12 +61,12 @@ TEST_CASE("A writer that stands still for longer than SQLite waits is waited for
     problem = error.what();
   }
   const auto waited = std::chrono::steady_clock::now() - began;
-  goes_on.join();
+  resuming.join();
   CHECK(problem.empty());
   CHECK(waited > std::chrono::seconds(11));
 }
 
-TEST_CASE("A writer that stands still for longer than anybody waits is named", "[results]") {
+TEST_CASE("A writer that is suspended for longer than the time limit is reported", "[results]") {
   const StoppedWriter stopped;
   const std::string file = stopped.file.string();
   CHECK_THROWS_WITH(Reader(stopped.file, std::chrono::milliseconds(1)),

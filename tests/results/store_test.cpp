@@ -35,7 +35,7 @@ struct StoreFixture {
       return result;
     }
   }
-  /// Planned from what the database says now.
+  /// Claims an attempt that is planned from the database's current state.
   AttemptRef begin(NewAttempt wanted) {
     wanted.planned_from = facts(wanted.trial_id).changes;
     return std::get<AttemptRef>(write([&](Batch& b) { return b.begin_attempt(wanted); }));
@@ -56,7 +56,7 @@ NewAttempt resumed(const std::string& id, std::int64_t parent, std::int64_t seq)
 
 }  // namespace
 
-TEST_CASE("results follow the finished attempt and its parents up to their checkpoints",
+TEST_CASE("Results follow the finished attempt and its parents up to their checkpoints",
           "[results]") {
   StoreFixture f;
   f.write([](Batch& b) {
@@ -84,7 +84,7 @@ TEST_CASE("results follow the finished attempt and its parents up to their check
   CHECK(rows(f.file, "SELECT count(*) FROM metrics") == Lines{"7"});
 }
 
-TEST_CASE("of several finished attempts the lowest number counts, whenever it finishes",
+TEST_CASE("Of several finished attempts the lowest number counts, whenever it finishes",
           "[results]") {
   StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
@@ -101,7 +101,7 @@ TEST_CASE("of several finished attempts the lowest number counts, whenever it fi
   CHECK(rows(f.file, "SELECT attempt, value FROM results") == Lines{"1|101.0"});
 }
 
-TEST_CASE("a chain of resumed attempts counts up to each checkpoint", "[results]") {
+TEST_CASE("A chain of resumed attempts counts up to each checkpoint", "[results]") {
   StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
   AttemptRef last = f.begin(request("t1"));
@@ -117,7 +117,7 @@ TEST_CASE("a chain of resumed attempts counts up to each checkpoint", "[results]
         Lines{"1|1", "2|2", "3|3", "4|5"});
 }
 
-TEST_CASE("a trial is taken by one orchestrator at a time", "[results]") {
+TEST_CASE("A trial is claimed by one orchestrator at a time", "[results]") {
   StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
   Store rival(f.file);
@@ -131,42 +131,42 @@ TEST_CASE("a trial is taken by one orchestrator at a time", "[results]") {
     batch.commit();
     return result;
   };
-  Taken taken = std::get<Taken>(claim(0));
-  CHECK(taken.open);
-  CHECK(taken.latest == 1);
-  CHECK(taken.owner == "me");
-  CHECK(taken.host == "here");
+  Taken refusal = std::get<Taken>(claim(0));
+  CHECK(refusal.open);
+  CHECK(refusal.latest == 1);
+  CHECK(refusal.owner == "me");
+  CHECK(refusal.host == "here");
   f.write([&](Batch& b) { b.record_ending(first, {Outcome::crashed, "", 1, {}, "", 6}); });
-  taken = std::get<Taken>(claim(0));  // it had not seen attempt 1
-  CHECK_FALSE(taken.open);
-  CHECK(taken.latest == 1);
+  refusal = std::get<Taken>(claim(0));  // planned before attempt 1
+  CHECK_FALSE(refusal.open);
+  CHECK(refusal.latest == 1);
   const std::int64_t ended = f.facts("t1").changes;
   f.write([](Batch& b) { set_cancelled(b, "t1", true); });
   CHECK(std::get<Taken>(claim(f.facts("t1").changes)).cancelled);
   f.write([](Batch& b) { set_cancelled(b, "t1", false); });
-  CHECK(std::holds_alternative<Taken>(claim(ended)));  // it had not seen the user's decisions
+  CHECK(std::holds_alternative<Taken>(claim(ended)));  // planned before the user's decisions
   CHECK(std::get<AttemptRef>(claim(f.facts("t1").changes)).number == 2);
 }
 
-TEST_CASE("a claim that was planned before an attempt was forgotten is not given", "[results]") {
+TEST_CASE("A claim that was planned before an attempt was forgotten is refused", "[results]") {
   StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
-  const AttemptRef half_made = f.begin(request("t1"));
-  // Two orchestrators see what a dead one left; one clears it up and runs the trial.
+  const AttemptRef first = f.begin(request("t1"));
+  // Two orchestrators see the claim of a dead one. One of them forgets it and runs the trial.
   NewAttempt late = request("t1");
   late.planned_from = f.facts("t1").changes;
-  f.write([&](Batch& b) { b.forget_attempt(half_made); });
-  const AttemptRef anew = f.begin(request("t1"));
-  CHECK(anew.number == half_made.number + 1);
-  CHECK(anew.key > half_made.key);
-  f.write([&](Batch& b) { b.record_ending(anew, {Outcome::crashed, "", 1, {}, "", 6}); });
+  f.write([&](Batch& b) { b.forget_attempt(first); });
+  const AttemptRef second = f.begin(request("t1"));
+  CHECK(second.number == first.number + 1);
+  CHECK(second.key > first.key);
+  f.write([&](Batch& b) { b.record_ending(second, {Outcome::crashed, "", 1, {}, "", 6}); });
   const auto claim = [&] { return f.write([&](Batch& b) { return b.begin_attempt(late); }); };
   CHECK_FALSE(std::get<Taken>(claim()).open);
   late.planned_from = f.facts("t1").changes;
   CHECK(std::holds_alternative<AttemptRef>(claim()));
 }
 
-TEST_CASE("a trial with a result is claimed only after the user asked for it", "[results]") {
+TEST_CASE("A trial with a result is claimed only after the user asked for a rerun", "[results]") {
   StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
   f.finish(f.begin(request("t1")));
@@ -183,7 +183,7 @@ TEST_CASE("a trial with a result is claimed only after the user asked for it", "
   CHECK(std::get<Taken>(claim()).finished);
 }
 
-TEST_CASE("what is written of a forgotten attempt reaches no other", "[results]") {
+TEST_CASE("Writes to a forgotten attempt do not reach another attempt", "[results]") {
   StoreFixture f;
   f.write([](Batch& b) {
     b.record_trial(trial_row("t1", 1));
@@ -200,15 +200,15 @@ TEST_CASE("what is written of a forgotten attempt reaches no other", "[results]"
   CHECK(cursor_of(f.store.read(), other) == Cursor{});
 }
 
-TEST_CASE("a decision to retry counts no attempt that comes after it", "[results]") {
+TEST_CASE("A decision to retry does not apply to later attempts", "[results]") {
   StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
-  // As in a database made anew, where the attempt that was decided on has left no directory.
+  // As in a rebuilt database, where the attempt of the decision has no directory.
   f.write([](Batch& b) { allow_retry(b, "t1", 2); });
   CHECK(f.begin(request("t1")).number == 3);
 }
 
-TEST_CASE("an attempt's number is above every directory that exists", "[results]") {
+TEST_CASE("An attempt's number is above those of all existing directories", "[results]") {
   StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
   NewAttempt wanted = request("t1");
@@ -216,10 +216,10 @@ TEST_CASE("an attempt's number is above every directory that exists", "[results]
   const AttemptRef attempt = f.begin(wanted);
   CHECK(attempt.number == 4);
   f.write([&](Batch& b) { b.forget_attempt(attempt); });
-  CHECK(f.begin(request("t1")).number == 5);  // a number is not given twice
+  CHECK(f.begin(request("t1")).number == 5);  // a number is not reused
 }
 
-TEST_CASE("facts hold all that was recorded of an attempt", "[results]") {
+TEST_CASE("Facts contain everything that was recorded for an attempt", "[results]") {
   StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
   const NewAttempt wanted = resumed("t1", 0, 3);
@@ -273,7 +273,7 @@ TEST_CASE("facts hold all that was recorded of an attempt", "[results]") {
   CHECK_FALSE(f.store.read().attempt_facts("t1", 9));
 }
 
-TEST_CASE("numbers of examples are kept once for all attempts that have the same", "[results]") {
+TEST_CASE("Equal numbers of examples are stored once for all attempts", "[results]") {
   StoreFixture f;
   const Examples cola = {{"cola", {{"train", 8551}, {"validation", 521}, {"test", 522}}}};
   const Examples fewer = {{"cola", {{"train", 100}, {"validation", 521}, {"test", 522}}}};
@@ -287,7 +287,7 @@ TEST_CASE("numbers of examples are kept once for all attempts that have the same
       record_finished(b, b.record_attempt(request(id), 1), finished, 9);
     }
     set_hidden(b, "t4", Hiding{"far off", 8});
-    // Of a resumed trial that which finished counts, of a repeated one the first.
+    // For a resumed trial the finished attempt counts, for a repeated one the first.
     b.record_attempt(request("t3"), 1);
     finished.examples = fewer;
     record_finished(b, b.record_attempt(request("t3"), 2), finished, 9);
@@ -315,7 +315,7 @@ TEST_CASE("numbers of examples are kept once for all attempts that have the same
         std::vector<std::string>{"0"});
 }
 
-TEST_CASE("a renewed result takes the place of the old one when it is finished", "[results]") {
+TEST_CASE("A renewed result replaces the old one once it is finished", "[results]") {
   StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
   const auto finish = [&](std::int64_t number, double value) {
@@ -348,7 +348,8 @@ TEST_CASE("a renewed result takes the place of the old one when it is finished",
   CHECK(decided(f.store.read())[0].retried_after == 3);
 }
 
-TEST_CASE("a sweep of a name is what was recorded last; its trials stay", "[results]") {
+TEST_CASE("The last recorded sweep of a name counts; the trials of earlier ones stay",
+          "[results]") {
   StoreFixture f;
   f.write([](Batch& b) {
     b.record_sweep({"s", "", "s.yaml", "", {{"t1", "a"}, {"t1", "b"}, {"t2", "a"}}},
@@ -365,7 +366,7 @@ TEST_CASE("a sweep of a name is what was recorded last; its trials stay", "[resu
   CHECK(f.store.read().trials_with_prefix("%", 10).empty());
 }
 
-TEST_CASE("a trial that is recorded again takes the later text and keeps sizes it knew",
+TEST_CASE("A trial that is recorded again takes the later text and keeps known sizes",
           "[results]") {
   StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1", 1)); });
@@ -382,7 +383,7 @@ TEST_CASE("a trial that is recorded again takes the later text and keeps sizes i
   CHECK(rows(f.file, "SELECT seed FROM trials") == Lines{"7"});
 }
 
-TEST_CASE("what a batch wrote is gone when it is not committed", "[results]") {
+TEST_CASE("Writes of an uncommitted batch are rolled back", "[results]") {
   StoreFixture f;
   {
     Batch batch = f.store.begin();
@@ -400,7 +401,7 @@ TEST_CASE("what a batch wrote is gone when it is not committed", "[results]") {
   CHECK(rows(f.file, "SELECT split, task, name FROM results") == Lines{"train|cola|loss"});
 }
 
-TEST_CASE("values come back to the bit", "[results]") {
+TEST_CASE("Values are read back exactly", "[results]") {
   StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
   const AttemptRef attempt = f.begin(request("t1"));
@@ -425,7 +426,7 @@ TEST_CASE("values come back to the bit", "[results]") {
   CHECK(std::holds_alternative<std::monostate>(found.rows.back()[0]));
 }
 
-TEST_CASE("the free group of a configuration is a column of JSON", "[results]") {
+TEST_CASE("The user group of a configuration is a JSON column", "[results]") {
   StoreFixture f;
   TrialRow row = trial_row("t1");
   auto config = nlohmann::ordered_json::parse(row.config);
@@ -437,7 +438,7 @@ TEST_CASE("the free group of a configuration is a column of JSON", "[results]") 
   CHECK(rows(f.file, "SELECT json_extract(user, '$.width') FROM trials") == Lines{"3"});
 }
 
-TEST_CASE("what cannot be meant is refused", "[results]") {
+TEST_CASE("Invalid arguments are refused", "[results]") {
   StoreFixture f;
   Batch batch = f.store.begin();
   CHECK_THROWS_WITH(batch.begin_attempt(request("t9")), "trial t9 is not in " + f.file.string());
@@ -448,7 +449,7 @@ TEST_CASE("what cannot be meant is refused", "[results]") {
                     "trial t1: its configuration is no JSON object");
 }
 
-TEST_CASE("a reader sees that others wrote", "[results]") {
+TEST_CASE("A reader sees the writes of others", "[results]") {
   StoreFixture f;
   const Reader reader(f.file);
   const auto before = reader.data_version();

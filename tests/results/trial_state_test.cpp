@@ -6,11 +6,11 @@ namespace petlab::results {
 namespace {
 
 AttemptFacts attempt(std::int64_t number, Outcome outcome, const std::string& sweep = "s") {
-  AttemptFacts made;
-  made.attempt.number = number;
-  made.begun.sweep = sweep;
-  made.outcome = outcome;
-  return made;
+  AttemptFacts facts;
+  facts.attempt.number = number;
+  facts.begun.sweep = sweep;
+  facts.outcome = outcome;
+  return facts;
 }
 
 TrialFacts trial(std::vector<AttemptFacts> attempts) {
@@ -33,7 +33,7 @@ std::string state(const TrialFacts& facts, bool alive = true, bool outdated = fa
   return std::string(to_string(state_of(facts, context).state));
 }
 
-TEST_CASE("A trial's state follows from its attempts, the user and what changed since",
+TEST_CASE("A trial's state follows from its attempts, the user's decisions and later changes",
           "[results]") {
   CHECK(state(trial({})) == "new");
   TrialFacts taken_out = trial({});
@@ -44,7 +44,7 @@ TEST_CASE("A trial's state follows from its attempts, the user and what changed 
   CHECK(state(open, false) == "interrupted");
   CHECK(state(trial({attempt(1, Outcome::finished)})) == "done");
   CHECK(state(trial({attempt(1, Outcome::finished, "other")})) == "cached");
-  // The sweep of the attempt with the result decides, whichever sweep made the last attempt.
+  // The sweep of the attempt with the result decides, whichever sweep has the last attempt.
   CHECK(state(trial({attempt(1, Outcome::finished), attempt(2, Outcome::cancelled, "other")})) ==
         "done");
   CHECK(state(trial({attempt(1, Outcome::finished, "other"), attempt(2, Outcome::cancelled)})) ==
@@ -62,8 +62,7 @@ TEST_CASE("A trial's state follows from its attempts, the user and what changed 
   CHECK(state(taken_out) == "cancelled");
 }
 
-TEST_CASE("A result that the user wants anew is one no more, and only where it is outdated",
-          "[results]") {
+TEST_CASE("A decision to retry invalidates only an outdated result", "[results]") {
   TrialFacts facts = trial({attempt(1, Outcome::finished)});
   facts.retried_after = 1;
   CHECK(state(facts) == "done");

@@ -25,7 +25,7 @@ std::string unpacked(const std::string& packed, std::size_t size) {
   return bytes;
 }
 
-TEST_CASE("A document is there as it is and compressed", "[serving]") {
+TEST_CASE("A document is available plain and compressed", "[serving]") {
   std::mt19937 random(3);
   std::string noise(300000, '\0');
   for (char& c : noise) c = static_cast<char>(random());

@@ -10,11 +10,11 @@ namespace {
 const std::string kToken = "0123456789abcdef0123456789abcdef";
 
 Asked asked(std::string_view target, std::string_view host = "127.0.0.1:8642") {
-  Asked made;
-  made.method = "GET";
-  made.target = target;
-  made.host = host;
-  return made;
+  Asked request;
+  request.method = "GET";
+  request.target = target;
+  request.host = host;
+  return request;
 }
 
 Rules with_token() {
@@ -33,7 +33,7 @@ int status(const Asked& request, const Rules& rules = {}) {
   return std::holds_alternative<SignedIn>(verdict) ? 303 : 200;
 }
 
-TEST_CASE("There are four things to ask for, and no other", "[serving]") {
+TEST_CASE("There are four resources, and no others", "[serving]") {
   CHECK(judge(asked("/"), {}) == Verdict(Granted{Resource::page}));
   CHECK(judge(asked("/?x=1"), {}) == Verdict(Granted{Resource::page}));
   CHECK(judge(asked("/main"), {}) == Verdict(Granted{Resource::changing_part}));
@@ -47,7 +47,7 @@ TEST_CASE("There are four things to ask for, and no other", "[serving]") {
   }
 }
 
-TEST_CASE("Nothing but GET and HEAD is a request for a report", "[serving]") {
+TEST_CASE("Only GET and HEAD are accepted", "[serving]") {
   for (const std::string_view method : {"POST", "PUT", "DELETE", "OPTIONS", "CONNECT", "get", ""}) {
     Asked request = asked("/");
     request.method = method;
@@ -58,13 +58,13 @@ TEST_CASE("Nothing but GET and HEAD is a request for a report", "[serving]") {
   CHECK(status(request) == 200);
 }
 
-TEST_CASE("The host must be this machine by one of its own names", "[serving]") {
+TEST_CASE("The host must be a name of this machine", "[serving]") {
   for (const std::string_view host : {"127.0.0.1", "127.0.0.1:8642", "localhost:8642", "LOCALHOST",
                                       "localhost.:1", "[::1]:8642", "[::1]", "127.1.2.3:80"}) {
     INFO(host);
     CHECK(status(asked("/", host)) == 200);
   }
-  // A tunnel (ssh -L) has a port of its own: any will do.
+  // A tunnel (ssh -L) has another port, so any port is accepted.
   CHECK(status(asked("/", "localhost:9999")) == 200);
   for (const std::string_view host :
        {"", "evil.example", "evil.example:8642", "localhost.evil.example", "127.0.0.1.evil.example",
@@ -75,7 +75,8 @@ TEST_CASE("The host must be this machine by one of its own names", "[serving]") 
   }
 }
 
-TEST_CASE("Where others may connect, every address and the machine's names will do", "[serving]") {
+TEST_CASE("If others may connect, every address and the names of the machine are accepted",
+          "[serving]") {
   Rules rules = with_token();
   rules.token.clear();
   for (const std::string_view host : {"node7:8642", "Node7.Cluster.Example", "10.1.2.3:8642",
@@ -86,7 +87,7 @@ TEST_CASE("Where others may connect, every address and the machine's names will 
   CHECK(status(asked("/", "node7.evil.example"), rules) == 403);
 }
 
-TEST_CASE("No page of another site reads a report", "[serving]") {
+TEST_CASE("Pages of other sites cannot read a report", "[serving]") {
   Asked request = asked("/main");
   request.origin = "http://127.0.0.1:8642";
   CHECK(status(request) == 200);
@@ -109,7 +110,7 @@ TEST_CASE("No page of another site reads a report", "[serving]") {
     link.fetch_mode = "navigate";
     link.fetch_dest = "iframe";
     CHECK(status(link) == 403);
-    // A link that somebody follows.
+    // A link that the user follows.
     link.fetch_dest = "document";
     CHECK(status(link) == 200);
     link.target = "/main";
@@ -121,7 +122,7 @@ TEST_CASE("No page of another site reads a report", "[serving]") {
   }
 }
 
-TEST_CASE("A token comes in the address, a cookie or as a bearer's", "[serving]") {
+TEST_CASE("A token is accepted in the address, in a cookie or as a bearer token", "[serving]") {
   const Rules rules = with_token();
   CHECK(status(asked("/"), rules) == 403);
   CHECK(status(asked("/events"), rules) == 403);
@@ -156,7 +157,7 @@ TEST_CASE("A token comes in the address, a cookie or as a bearer's", "[serving]"
   CHECK(status(request, rules) == 403);
 }
 
-TEST_CASE("No two tokens are equal", "[serving]") {
+TEST_CASE("Each token is different", "[serving]") {
   std::set<std::string> tokens;
   for (int i = 0; i < 100; ++i) {
     tokens.insert(make_token());

@@ -1,4 +1,4 @@
-// Many ask for a long page at once, and some of them read nothing.
+// Many clients request a long page at the same time, and some of them read nothing.
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -20,7 +20,7 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using std::chrono::steady_clock;
 
-/// A server of a page that is too long for the system to take it at once.
+/// A server with a page that is too long for the system's send buffer.
 struct LongPage {
   static constexpr std::size_t kSize = std::size_t{8} << 20;
   Server server;
@@ -54,7 +54,7 @@ struct LongPage {
   }
 };
 
-/// What it reads until it has so many bytes, or the end is there.
+/// Reads until there are at least `most` bytes, or to the end. Returns the number of bytes read.
 std::size_t read_up_to(tcp::socket& socket, std::size_t most) {
   std::vector<char> bytes(std::size_t{64} << 10);
   std::size_t all = 0;
@@ -63,36 +63,36 @@ std::size_t read_up_to(tcp::socket& socket, std::size_t most) {
   return all;
 }
 
-TEST_CASE("Readers who take nothing hold up neither a page nor what changes", "[serving]") {
+TEST_CASE("Readers that take nothing delay neither pages nor events", "[serving]") {
   LongPage page;
   tcp::socket open = page.ask("/events");
-  std::string told;
-  asio::read_until(open, asio::dynamic_buffer(told), "event: page\ndata: 1\n\n");
+  std::string events;
+  asio::read_until(open, asio::dynamic_buffer(events), "event: page\ndata: 1\n\n");
   std::list<tcp::socket> deaf;
   for (int i = 0; i < 40; ++i) deaf.push_back(page.ask("/"));
   const auto began = steady_clock::now();
   tcp::socket reader = page.ask("/");
   CHECK(read_up_to(reader, ~std::size_t{0}) > LongPage::kSize);
   page.publish("2");
-  asio::read_until(open, asio::dynamic_buffer(told), "event: page\ndata: 2\n\n");
-  // Forty wait for twenty seconds each before they are given up.
+  asio::read_until(open, asio::dynamic_buffer(events), "event: page\ndata: 2\n\n");
+  // The server waits twenty seconds for each of the forty before it gives them up.
   CHECK(steady_clock::now() - began < std::chrono::seconds(10));
-  // They get theirs as soon as they read.
+  // They get their page as soon as they read.
   CHECK(read_up_to(deaf.back(), ~std::size_t{0}) > LongPage::kSize);
 }
 
-TEST_CASE("Of many who read alike the first are finished long before the last", "[serving]") {
-  // However slow this machine is, no turn ends before its page is sent.
+TEST_CASE("Of many equally fast readers the first finish long before the last", "[serving]") {
+  // Even on a slow machine, no turn ends before its page is sent.
   ServerOptions options;
   options.limits.patience = options.limits.turn = std::chrono::minutes(10);
   LongPage page(options);
   constexpr std::size_t kReaders = 64;
   std::list<tcp::socket> readers;
   for (std::size_t i = 0; i < kReaders; ++i) readers.push_back(page.ask("/"));
-  // One program reads them all, whatever is there, a piece of each.
+  // One thread reads from all of them in turn, a piece of each if available.
   std::vector<char> bytes(std::size_t{64} << 10);
   std::size_t all = 0;
-  std::vector<std::size_t> finished_at;  // bytes that were read of all of them then
+  std::vector<std::size_t> finished_at;  // bytes read by all readers at each finish
   for (tcp::socket& socket : readers) socket.non_blocking(true);
   const auto end = steady_clock::now() + std::chrono::seconds(60);
   while (!readers.empty() && steady_clock::now() < end) {
@@ -105,8 +105,8 @@ TEST_CASE("Of many who read alike the first are finished long before the last", 
     }
   }
   REQUIRE(finished_at.size() == kReaders);
-  // A quarter are finished with a quarter of the bytes, what the system took ahead for others
-  // besides; side by side, they would be finished when nearly all bytes are there.
+  // A quarter of the readers finish after about a quarter of the bytes, plus what the system has
+  // buffered for others. If all were served in parallel, they would finish after nearly all bytes.
   CHECK(finished_at[kReaders / 4] < all / 2);
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Connections 0 to 99, of which `begun` says in which order they began, and a clock.
+/// Connections 0 to 99 and a clock. `begun` lists the connections in the order in which they began.
 struct Asking {
   Turns turns;
   Turns::Time now;
@@ -27,7 +27,8 @@ struct Asking {
   }
 };
 
-TEST_CASE("Few send at once, the others in the order in which they asked", "[serving]") {
+TEST_CASE("Few connections send at the same time, the others in the order in which they asked",
+          "[serving]") {
   Asking a;
   REQUIRE(Turns::kAtOnce == 8);
   a.ask(0, 12);
@@ -43,7 +44,8 @@ TEST_CASE("Few send at once, the others in the order in which they asked", "[ser
   CHECK(a.begun == "0 1 2 3 4 5 6 7 8 9 10 11 ");
 }
 
-TEST_CASE("Who takes nothing is passed over, who takes something is not", "[serving]") {
+TEST_CASE("A connection that takes nothing is passed over, one that takes something is not",
+          "[serving]") {
   Asking a;
   a.ask(0, 10);
   a.pass(Turns::kPatience - milliseconds(1));
@@ -51,13 +53,13 @@ TEST_CASE("Who takes nothing is passed over, who takes something is not", "[serv
   CHECK(a.begun == "0 1 2 3 4 5 6 7 ");
   a.pass(milliseconds(1));  // seven are passed over
   CHECK(a.begun == "0 1 2 3 4 5 6 7 8 9 ");
-  a.ask(10, 20);  // one of the first and these two have their turn still
+  a.ask(10, 20);  // connection 3 and the last two still have their turns
   CHECK(a.begun == "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 ");
-  a.turns.leave(&a.names[0], a.now);  // was passed over, and is finished all the same
+  a.turns.leave(&a.names[0], a.now);  // was passed over, and finishes all the same
   CHECK(a.begun == "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 ");
 }
 
-TEST_CASE("Who takes a little again and again has no turn for long", "[serving]") {
+TEST_CASE("A connection that keeps taking a little loses its turn after a while", "[serving]") {
   Asking a;
   a.ask(0, 9);
   const Turns::Time began = a.now;
@@ -69,7 +71,7 @@ TEST_CASE("Who takes a little again and again has no turn for long", "[serving]"
   CHECK(a.begun == "0 1 2 3 4 5 6 7 8 ");
 }
 
-TEST_CASE("Who is forgotten never begins", "[serving]") {
+TEST_CASE("A forgotten connection never begins", "[serving]") {
   Asking a;
   a.ask(0, 10);
   a.turns.clear();

@@ -28,10 +28,10 @@ struct Watched {
   std::thread thread;
 
   static ServerOptions options() {
-    ServerOptions made;
-    made.limits.watched = std::chrono::seconds(0);
-    made.limits.live = 2;
-    return made;
+    ServerOptions result;
+    result.limits.watched = std::chrono::seconds(0);
+    result.limits.live = 2;
+    return result;
   }
   Watched() {
     const std::string address = server.address();
@@ -56,8 +56,8 @@ struct Watched {
   /// A connection that has received its first event.
   tcp::socket listener() {
     tcp::socket socket = ask("/events");
-    std::string told;
-    asio::read_until(socket, asio::dynamic_buffer(told), "event: page\ndata: 1\n\n");
+    std::string received;
+    asio::read_until(socket, asio::dynamic_buffer(received), "event: page\ndata: 1\n\n");
     return socket;
   }
   bool is_watched_after(tcp::socket& gone) {
@@ -91,7 +91,7 @@ TEST_CASE("A page is watched while it has a reader", "[serving]") {
   CHECK(refused.find(" 503 ") != std::string::npos);
   CHECK(page.is_watched_after(first));
   CHECK_FALSE(page.is_watched_after(second));
-  // Places are free again, however many readers come one after another.
+  // Places become free again, for any number of readers one after another.
   for (int reader = 0; reader < 5; ++reader) {
     tcp::socket next = page.listener();
     CHECK(page.server.is_watched());

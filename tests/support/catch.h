@@ -1,6 +1,6 @@
 #pragma once
 
-// The one place that knows which Catch2 there is.
+// Hides the differences between versions of Catch2.
 #include <string>
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
@@ -11,7 +11,7 @@ using Catch::Approx;
 
 namespace petlab::testing {
 
-/// For CHECK_THROWS_WITH: a message that has this text somewhere.
+/// For CHECK_THROWS_WITH: matches a message that contains this text.
 inline auto has_text(const std::string& text) {
 #if __has_include(<catch2/catch_all.hpp>)
   return Catch::Matchers::ContainsSubstring(text);

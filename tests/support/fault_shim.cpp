@@ -1,34 +1,34 @@
-// Loaded before a program (LD_PRELOAD) to make calls into the C library fail, to kill the program
-// at one of them, or to move its clock: what no test can have a disk, a kernel or a day do.
+// Preloaded into a program (LD_PRELOAD) to make calls of the C library fail, to kill the program at
+// one of them, or to shift its clock: events that a test cannot cause in a disk, a kernel or a day.
 //
-// PETLAB_TEST_FAULTS holds rules, separated by ';'. A rule has words:
+// PETLAB_TEST_FAULTS contains rules, separated by ';'. The words of a rule are:
 //   fail program=petlab calls=write,fdatasync path=*.db-wal error=EIO [after=3] [times=1]
-//        From the fourth such call on (once) the call fails; writes that fail with ENOSPC may have
-//        written a part before, as on a real disk.
+//        The matching calls after the third fail; times=1 limits that to one call. Writes that
+//        fail with ENOSPC may write a part first, as on a real disk.
 //   kill program=petlab calls=rename path=* at=5 [torn]
-//        Instead of the fifth such call the process dies by SIGKILL; torn: after half of a write.
-//        It says so on its standard error first: `killed at rename /the/path`.
+//        The process dies by SIGKILL instead of the fifth matching call; torn: after half of a
+//        write. It first prints on standard error: `killed at rename /the/path`.
 //   stop program=petlab calls=rename path=* at=5
-//        Before the fifth such call the process stops (SIGSTOP) until SIGCONT, so that others come
-//        in between. It says so first: `stopped at rename /the/path`.
+//        The process stops (SIGSTOP) before the fifth matching call until SIGCONT, so that others
+//        can interfere. It first prints: `stopped at rename /the/path`.
 //   trace program=petlab file=/where
 //        Appends `call path` for each call that changes something.
 //   locked program=petlab path=*/runs/* file=/where
-//        Appends `call path` for each call on such a file while the process holds the write lock of
-//        an SQLite database in WAL mode, and `lock` the first time that it has it.
+//        Appends `call path` for each matching call while the process holds the write lock of an
+//        SQLite database in WAL mode, and `lock` when it first gets that lock.
 //   unlocked program=petlab
-//        Locks on files (fcntl) are granted to everybody, as on some network file systems; also in
-//        forks of the program.
+//        File locks (fcntl) are granted to every process, as on some network file systems. This
+//        also applies to forks of the program.
 //   redirect program=petlab path=/this/file file=/where
-//        Opens the other file wherever the program opens this one: another boot id, for one.
+//        Opens the other file wherever the program opens this one, for example for another boot id.
 //   network program=petlab
-//        Every file system says that it is NFS.
+//        Every file system is reported as NFS.
 //   clock file=/where
-//        The wall clock is moved by the seconds that the file says at that moment.
+//        The wall clock is shifted by the number of seconds that the file contains at the moment.
 //   pipe size=4096
-//        Pipes are as small as that.
-// A path is the file of a descriptor, or the path given; the pattern is fnmatch's. `program` is the
-// name of the program's file; a fork of it does not count.
+//        Pipes have this size.
+// A path is that of a descriptor's file, or the path of the call; the pattern is fnmatch's.
+// `program` is the name of the program's file; its forks are not affected unless stated.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -79,7 +79,7 @@ bool network = false;
 char redirected_path[PATH_MAX] = "";
 char redirected_file[PATH_MAX] = "";
 int pipe_size = 0;
-pid_t own_pid = 0;
+pid_t program_pid = 0;
 bool ready = false;
 
 int error_of(const char* name) {
@@ -160,7 +160,7 @@ void read_rule(char* text, const char* program) {
 void set_up() {
   if (ready) return;
   ready = true;
-  own_pid = getpid();
+  program_pid = getpid();
   const char* text = getenv("PETLAB_TEST_FAULTS");
   if (text == nullptr) return;
   char program[PATH_MAX] = "";
@@ -194,11 +194,11 @@ void append(const char* file, const char* call, const char* path) {
   syscall(SYS_close, fd);
 }
 
-// What a call does to a file: nothing happens (0), it fails with that error, or half of it and then
-// death (-1).
+// Applies the rules to a call. Returns 0 to execute it, the error with which it fails, or -1 to do
+// half of it and then die.
 int verdict(const char* call, const char* path, bool changes) {
   set_up();
-  if (getpid() != own_pid) return 0;
+  if (getpid() != program_pid) return 0;
   if (changes && trace_file[0] != '\0') append(trace_file, call, path);
   if (locked && fnmatch(locked_path, path, 0) == 0) append(locked_file, call, path);
   for (int index = 0; index < rule_count; ++index) {
@@ -216,7 +216,7 @@ int verdict(const char* call, const char* path, bool changes) {
         snprintf(line, sizeof line, "%s at %s %s\n", stop ? "stopped" : "killed", call, path);
     syscall(SYS_write, 2, line, static_cast<size_t>(length));
     if (rule.torn) return -1;
-    syscall(SYS_kill, own_pid, stop ? SIGSTOP : SIGKILL);
+    syscall(SYS_kill, program_pid, stop ? SIGSTOP : SIGKILL);
   }
   return 0;
 }
@@ -246,7 +246,7 @@ int verdict_path(const char* call, const char* path) {
 }
 
 [[noreturn]] void die() {
-  syscall(SYS_kill, own_pid, SIGKILL);
+  syscall(SYS_kill, program_pid, SIGKILL);
   abort();
 }
 
@@ -263,7 +263,7 @@ double clock_shift() {
 
 }  // namespace
 
-// A call of the C library that gives -1 and errno where it fails.
+// Wraps a call of the C library that returns -1 and sets errno if it fails.
 #define FAULTY(RESULT, NAME, PARAMETERS, ARGUMENTS, VERDICT) \
   extern "C" RESULT NAME PARAMETERS {                        \
     static RESULT(*next) PARAMETERS = nullptr;               \
@@ -276,7 +276,7 @@ double clock_shift() {
     return real(#NAME, next) ARGUMENTS;                      \
   }
 
-// The same for a write: a part of it may come before the failure or the death.
+// The same for a write, a part of which may happen before the failure or death.
 #define FAULTY_WRITE(NAME, PARAMETERS, ARGUMENTS, HALF)              \
   extern "C" ssize_t NAME PARAMETERS {                               \
     static ssize_t(*next) PARAMETERS = nullptr;                      \
@@ -359,7 +359,7 @@ extern "C" __attribute__((naked)) pid_t vfork() {
 }
 #endif
 
-// Opening counts where it makes or empties a file.
+// Opening counts as a change if it creates or truncates a file.
 #define FAULTY_OPEN(NAME, PARAMETERS, ARGUMENTS)                                                  \
   extern "C" int NAME PARAMETERS {                                                                \
     static int (*next)(NAME##_TYPES) = nullptr;                                                   \
@@ -389,16 +389,16 @@ FAULTY_OPEN(open64, (const char* path, int flags, ...), (path, flags, mode))
 FAULTY_OPEN(openat, (int at, const char* path, int flags, ...), (at, path, flags, mode))
 FAULTY_OPEN(openat64, (int at, const char* path, int flags, ...), (at, path, flags, mode))
 
-// Bytes of the file beside a database that SQLite locks: the first of them is the write lock.
+// SQLite locks bytes of the index file next to a database; the first of them is the write lock.
 void note_lock(const struct flock* lock) {
   constexpr off_t kWriteLock = 120;
   set_up();
-  if (locked_file[0] == '\0' || getpid() != own_pid) return;
+  if (locked_file[0] == '\0' || getpid() != program_pid) return;
   if (lock->l_start > kWriteLock || lock->l_start + lock->l_len <= kWriteLock) return;
-  static bool told = false;
+  static bool reported = false;
   locked = lock->l_type == F_WRLCK;
-  if (locked && !told) append(locked_file, "lock", "");
-  told = told || locked;
+  if (locked && !reported) append(locked_file, "lock", "");
+  reported = reported || locked;
 }
 #define NOTED_FCNTL(NAME)                                        \
   extern "C" int NAME(int fd, int command, ...) {                \
@@ -442,7 +442,7 @@ extern "C" int pipe2(int* ends, int flags) {
 }
 
 extern "C" int clock_gettime(clockid_t which, timespec* now) {
-  // By the system call: resolving the real one would come back here.
+  // Uses the system call, because looking up the real function would call this one.
   const int result = static_cast<int>(syscall(SYS_clock_gettime, which, now));
   if (result == 0 && (which == CLOCK_REALTIME || which == CLOCK_REALTIME_COARSE)) {
     now->tv_sec += static_cast<time_t>(clock_shift());

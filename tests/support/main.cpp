@@ -41,7 +41,7 @@ void skip(const std::string& why) {
 }  // namespace petlab::testing
 
 int main(int argc, char** argv) {
-  // Catch2 returns how many assertions failed, which could be any number.
+  // Catch2 returns the number of failed assertions, which may not be a valid exit code.
   if (Catch::Session().run(argc, argv) != 0) return 1;
   const bool all_skipped = cases_run > 0 && cases_skipped == cases_run;
   return all_skipped ? petlab::testing::kSkippedExitCode : 0;

@@ -1,6 +1,5 @@
-// old-kernel PROGRAM ARGUMENT...: runs a program as on Linux 4.18, of RHEL 8. System calls that
-// came later fail with ENOSYS: their numbers begin at 424 on every architecture that petlab is
-// built for.
+// old-kernel PROGRAM ARGUMENT...: runs a program as on Linux 4.18 (RHEL 8). Later system calls fail
+// with ENOSYS: their numbers start at 424 on every architecture that petlab is built for.
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

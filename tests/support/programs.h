@@ -11,14 +11,14 @@ std::filesystem::path program(const std::string& name);
 /// The root of the source tree, for files that tests share with users (sweeps/quickstart.yaml).
 std::filesystem::path source_dir();
 
-/// What a command did.
+/// The result of a command.
 struct CommandResult {
-  int exit_code = 0;  // 128 + signal where one ended it
+  int exit_code = 0;  // 128 + signal if a signal ended it
   std::string out;
   std::string err;
 };
 
-/// Runs a shell command and waits for it; both outputs captured.
+/// Runs a shell command, waits for it and captures both outputs.
 CommandResult run_command(const std::string& command);
 
 }  // namespace petlab::testing

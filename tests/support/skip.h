@@ -8,7 +8,7 @@ namespace petlab::testing {
 /// reports it as skipped.
 inline constexpr int kSkippedExitCode = 77;
 
-/// Marks the running case as skipped and prints why. The caller leaves the case.
+/// Marks the running case as skipped and prints why. The caller must then return from the case.
 void skip(const std::string& why);
 
 }  // namespace petlab::testing

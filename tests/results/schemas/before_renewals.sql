@@ -1,4 +1,4 @@
--- A database as petlab left it before results could be made again, discarded or hidden.
+-- A database as petlab left it before results could be rerun, discarded or hidden.
 PRAGMA application_id = 1885697132;
 PRAGMA user_version = 1;
 CREATE TABLE sweeps ( key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, about TEXT, file TEXT,

@@ -1,4 +1,4 @@
--- With what the user decided on a trial.
+-- The schema with the user's decisions on trials.
 CREATE TABLE sweeps ( key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, about TEXT, file TEXT,
   digest TEXT, recorded_at REAL);
 CREATE TABLE trials ( key INTEGER PRIMARY KEY, trial_id TEXT NOT NULL UNIQUE, config TEXT NOT

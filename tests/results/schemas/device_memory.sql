@@ -1,4 +1,4 @@
--- With how much memory of its device a trial held.
+-- The schema with the device memory of trials.
 CREATE TABLE sweeps ( key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, about TEXT, file TEXT,
   digest TEXT, recorded_at REAL);
 CREATE TABLE trials ( key INTEGER PRIMARY KEY, trial_id TEXT NOT NULL UNIQUE, config TEXT NOT

@@ -1,5 +1,4 @@
--- The first schema, as a petlab would have made it that had no field for sharing, dropout and the
--- length of an example.
+-- The first schema without the fields for sharing, dropout and the length of an example.
 CREATE TABLE sweeps ( key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, about TEXT, file TEXT,
   digest TEXT, recorded_at REAL);
 CREATE TABLE trials ( key INTEGER PRIMARY KEY, trial_id TEXT NOT NULL UNIQUE, config TEXT NOT
