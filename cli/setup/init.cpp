@@ -177,11 +177,10 @@ struct NewFile {
   std::string text;
 };
 
-void require_new(const std::filesystem::path& file) {
+void require_new(const std::filesystem::path& file, const char* fix) {
   std::error_code error;
   if (std::filesystem::exists(std::filesystem::symlink_status(file, error))) {
-    throw std::invalid_argument(
-        fmt::format("{}: already exists; name another file", file.string()));
+    throw std::invalid_argument(fmt::format("{}: already exists; {}", file.string(), fix));
   }
 }
 
@@ -190,7 +189,7 @@ int init(const InitArguments& arguments, std::ostream& out) {
   const sweeps::Locations locations = sweeps::find_locations(sweeps::process_environment());
   const std::vector<std::string> backbones = backbones_here(locations);
   const std::vector<std::string> tasks = tasks_here(locations);
-  require_new(arguments.file);
+  require_new(arguments.file, "name another file");
   const std::string backbone =
       chosen("backbone", arguments.backbone, backbones,
              "petlab fetch backbone FacebookAI/roberta-base downloads one");
@@ -220,7 +219,9 @@ int init(const InitArguments& arguments, std::ostream& out) {
     files.push_back({arguments.file,
                      schema_line + sweep_text(arguments.file, backbone, task, backbones, tasks)});
   }
-  for (const NewFile& file : files) require_new(file.path);
+  for (const NewFile& file : files) {
+    require_new(file.path, "use it as it is, or move it away");
+  }
   // As `petlab plan` would read it: what was named may be no backbone, or no task.
   std::size_t trials = 0;
   try {

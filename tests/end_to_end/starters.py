@@ -41,7 +41,7 @@ class Starters(ScriptedWorld):
 
     def test_a_task_with_separate_files_is_planned_and_run(self):
         exists = self.init("--task", "films-train.tsv", code=2)
-        self.assertEqual(exists.err, "petlab: films.yaml: already exists; name another file\n")
+        self.assertEqual(exists.err, "petlab: films.yaml: already exists; use it as it is, or move it away\n")
         self.assertFalse((self.root / "sweep.yaml").exists())
         (self.root / "films.yaml").unlink()
         done = self.init("--task", "films-train.tsv")
@@ -122,7 +122,7 @@ class Starters(ScriptedWorld):
         self.assertLess(max(row["value"] for row in rows[:3]), min(row["value"] for row in rows[3:]))
         self.assertIn("distance", self.petlab("results", "sweep.yaml").out)
         again = self.init("--worker", "--task", "films.yaml", "other.yaml", code=2)
-        self.assertEqual(again.err, "petlab: worker.py: already exists; name another file\n")
+        self.assertEqual(again.err, "petlab: worker.py: already exists; use it as it is, or move it away\n")
         self.assertFalse((self.root / "other.yaml").exists())
 
 
