@@ -257,7 +257,7 @@ std::string yaml_list(const std::vector<std::string>& texts) {
 std::string target_text(const DataColumn& target) {
   if (target.is_scores()) {
     return fmt::format(
-        "score: {{min: {}, max: {}}}            # numbers outside are refused\n"
+        "score: {{min: {}, max: {}}}  # numbers outside are refused\n"
         "metrics: [pearson, spearman]\n",
         target.smallest, target.largest);
   }
@@ -270,9 +270,9 @@ std::string target_text(const DataColumn& target) {
   return fmt::format(
       "labels: {}{}\n"
       "metrics: {}\n"
-      "select_by: [{}]                    # chooses the best step, on the validation data\n",
+      "select_by: [{}]  # chooses the best step, on the validation data\n",
       yaml_list(labels), labels.size() > kLabelsShown ? "" : fmt::format("  # {} examples", counts),
-      binary ? "[accuracy, f1]          # f1 is that of the second label" : "[accuracy, f1-macro]",
+      binary ? "[accuracy, f1]  # f1 is that of the second label" : "[accuracy, f1-macro]",
       binary ? "accuracy" : "f1-macro");
 }
 
@@ -341,12 +341,12 @@ std::string files_text(const std::filesystem::path& data, const std::filesystem:
   if (validation) {
     return fmt::format(
         "files: {{train: {}, validation: {}}}\n"
-        "split: glue_small                     # half of the validation file is test data\n",
+        "split: glue_small  # half of the validation file is test data\n",
         named(data), named(*validation));
   }
   return fmt::format(
       "files: {{train: {}}}\n"
-      "split: one_file                       # petlab splits off validation and test data\n",
+      "split: one_file  # petlab splits off validation and test data\n",
       named(data));
 }
 
@@ -374,7 +374,7 @@ TaskStarter starter_task(const std::filesystem::path& data, const std::filesyste
   made.text = fmt::format(
       "# From {} rows of {}: check each line. docs/reference/tasks.md describes the keys.\n"
       "task: {}\n"
-      "about: {} of {}                 # for listings\n"
+      "about: {} of {}  # for listings\n"
       "{}"
       "format: {}\n"
       "{}"
