@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -315,12 +314,8 @@ std::string task_name(const std::filesystem::path& data) {
     name.pop_back();
   }
   if (name.empty()) name = std::filesystem::absolute(data).parent_path().filename().string();
-  for (char& c : name) {
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_' && c != '.')
-      c = '-';
-  }
+  name = name_from(std::move(name));
   if (name.empty()) name = "task";
-  name.resize(std::min<std::size_t>(name.size(), 90));
   return sweeps::find_task(name) == nullptr ? name : "my-" + name;
 }
 

@@ -86,6 +86,13 @@ class Starters(ScriptedWorld):
         self.init("--task", "cola.tsv")
         self.assertIn("task: 'my-cola'\n", (self.root / "my-cola.yaml").read_text())
 
+    def test_a_sweep_has_the_name_of_its_file(self):
+        for file, name in (("sweep.yaml", "first"), ("small_films.yaml", "small_films"), ("a film.yaml", "a-film")):
+            self.init("--task", "films.yaml", file)
+            self.assertIn(f"\nsweep: '{name}'\n", (self.root / file).read_text())
+        self.init("--task", "films.yaml", "--worker", "by_worker.yaml")
+        self.assertIn("\nsweep: 'by_worker'\n", (self.root / "by_worker.yaml").read_text())
+
     def test_what_is_no_task_is_refused_and_nothing_is_written(self):
         self.write("numbers.tsv", "a\tb\n" + "".join(f"{n}\t{n % 2}\n" for n in range(60)))
         self.write("texts.tsv", "a\n" + "".join(f"{text}\n" for text in TEXTS))
