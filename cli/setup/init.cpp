@@ -86,12 +86,18 @@ std::string others(const std::vector<std::string>& here) {
   return fmt::format("{}", fmt::join(here, ", "));
 }
 
+// The sweep's name: the file's, so that several files in one folder are different sweeps.
+std::string sweep_name(const std::filesystem::path& file) {
+  std::string name = name_from(file.stem().string());
+  return name.empty() || name == "sweep" ? "first" : name;
+}
+
 std::string sweep_text(const std::string& file, const std::string& backbone,
                        const std::string& task, const std::vector<std::string>& backbones,
                        const std::vector<std::string>& tasks) {
   std::string text = fmt::format(
       "# petlab plan {0} lists this file's trials, petlab run {0} trains them.\n"
-      "sweep: first\n"
+      "sweep: {6}\n"
       "about: Sharing and masking an adapter, at equal storage\n"
       "base:                                  # what all trials have in common\n"
       "  # on this machine: {1}\n"
@@ -103,7 +109,7 @@ std::string sweep_text(const std::string& file, const std::string& backbone,
       "  data: {{max_train_examples: 1000}}     # small, for a first look; 0 is all\n"
       "  # All further fields, with their defaults:\n",
       file, others(backbones), yaml_text(backbone), others(tasks), yaml_text(task),
-      sweeps::find_field("module.kind")->wanted);
+      sweeps::find_field("module.kind")->wanted, yaml_text(sweep_name(file)));
   const std::vector<std::string_view> above = {"backbone",
                                                "module.kind",
                                                "training.epochs",
@@ -155,11 +161,11 @@ if __name__ == "__main__":
     petlab.Worker("worker", version="1", numerics="1").run(train)
 )";
 
-std::string worker_sweep_text(const std::string& command, const std::string& backbone,
-                              const std::string& task) {
+std::string worker_sweep_text(const std::string& file, const std::string& command,
+                              const std::string& backbone, const std::string& task) {
   return fmt::format(
       "# {0}\n"
-      "sweep: first\n"
+      "sweep: {3}\n"
       "about: Two learning rates of a worker\n"
       "base:\n"
       "  backbone: {1}    # required, even if the worker does not use it\n"
@@ -169,7 +175,7 @@ std::string worker_sweep_text(const std::string& command, const std::string& bac
       "  fast: {{user.learning_rate: 0.1}}\n"
       "grid:                                  # every combination\n"
       "  seed: 42..44\n",
-      command, yaml_text(backbone), yaml_text(task));
+      command, yaml_text(backbone), yaml_text(task), yaml_text(sweep_name(file)));
 }
 
 struct NewFile {
@@ -177,11 +183,10 @@ struct NewFile {
   std::string text;
 };
 
-void require_new(const std::filesystem::path& file) {
+void require_new(const std::filesystem::path& file, const char* fix) {
   std::error_code error;
   if (std::filesystem::exists(std::filesystem::symlink_status(file, error))) {
-    throw std::invalid_argument(
-        fmt::format("{}: already exists; name another file", file.string()));
+    throw std::invalid_argument(fmt::format("{}: already exists; {}", file.string(), fix));
   }
 }
 
@@ -190,7 +195,7 @@ int init(const InitArguments& arguments, std::ostream& out) {
   const sweeps::Locations locations = sweeps::find_locations(sweeps::process_environment());
   const std::vector<std::string> backbones = backbones_here(locations);
   const std::vector<std::string> tasks = tasks_here(locations);
-  require_new(arguments.file);
+  require_new(arguments.file, "name another file");
   const std::string backbone =
       chosen("backbone", arguments.backbone, backbones,
              "petlab fetch backbone FacebookAI/roberta-base downloads one");
@@ -215,12 +220,15 @@ int init(const InitArguments& arguments, std::ostream& out) {
         fmt::format("petlab run {} --worker {}", shell_word(arguments.file), shell_word(command));
     report += fmt::format("{}: the worker; it needs the Python package petlab\n",
                           files.back().path.string());
-    files.push_back({arguments.file, schema_line + worker_sweep_text(next, backbone, task)});
+    files.push_back(
+        {arguments.file, schema_line + worker_sweep_text(arguments.file, next, backbone, task)});
   } else {
     files.push_back({arguments.file,
                      schema_line + sweep_text(arguments.file, backbone, task, backbones, tasks)});
   }
-  for (const NewFile& file : files) require_new(file.path);
+  for (const NewFile& file : files) {
+    require_new(file.path, "use it as it is, or move it away");
+  }
   // Read the result as `petlab plan` would: the given names may not be backbones or tasks.
   std::size_t trials = 0;
   try {

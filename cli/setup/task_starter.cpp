@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -258,7 +257,7 @@ std::string yaml_list(const std::vector<std::string>& texts) {
 std::string target_text(const DataColumn& target) {
   if (target.is_scores()) {
     return fmt::format(
-        "score: {{min: {}, max: {}}}            # numbers outside are refused\n"
+        "score: {{min: {}, max: {}}}  # numbers outside are refused\n"
         "metrics: [pearson, spearman]\n",
         target.smallest, target.largest);
   }
@@ -271,9 +270,9 @@ std::string target_text(const DataColumn& target) {
   return fmt::format(
       "labels: {}{}\n"
       "metrics: {}\n"
-      "select_by: [{}]                    # chooses the best step, on the validation data\n",
+      "select_by: [{}]  # chooses the best step, on the validation data\n",
       yaml_list(labels), labels.size() > kLabelsShown ? "" : fmt::format("  # {} examples", counts),
-      binary ? "[accuracy, f1]          # f1 is that of the second label" : "[accuracy, f1-macro]",
+      binary ? "[accuracy, f1]  # f1 is that of the second label" : "[accuracy, f1-macro]",
       binary ? "accuracy" : "f1-macro");
 }
 
@@ -316,12 +315,8 @@ std::string task_name(const std::filesystem::path& data) {
     name.pop_back();
   }
   if (name.empty()) name = std::filesystem::absolute(data).parent_path().filename().string();
-  for (char& c : name) {
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_' && c != '.')
-      c = '-';
-  }
+  name = name_from(std::move(name));
   if (name.empty()) name = "task";
-  name.resize(std::min<std::size_t>(name.size(), 90));
   return sweeps::find_task(name) == nullptr ? name : "my-" + name;
 }
 
@@ -342,12 +337,12 @@ std::string files_text(const std::filesystem::path& data, const std::filesystem:
   if (validation) {
     return fmt::format(
         "files: {{train: {}, validation: {}}}\n"
-        "split: glue_small                     # half of the validation file is test data\n",
+        "split: glue_small  # half of the validation file is test data\n",
         named(data), named(*validation));
   }
   return fmt::format(
       "files: {{train: {}}}\n"
-      "split: one_file                       # petlab splits off validation and test data\n",
+      "split: one_file  # petlab splits off validation and test data\n",
       named(data));
 }
 
@@ -375,7 +370,7 @@ TaskStarter starter_task(const std::filesystem::path& data, const std::filesyste
   starter.text = fmt::format(
       "# From {} rows of {}: check each line. docs/reference/tasks.md describes the keys.\n"
       "task: {}\n"
-      "about: {} of {}                 # for listings\n"
+      "about: {} of {}  # for listings\n"
       "{}"
       "format: {}\n"
       "{}"

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cctype>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -16,6 +18,17 @@ inline std::string yaml_text(const std::string& text) {
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? std::string("''") : std::string(1, c);
   return result + "'";
+}
+
+/// A name made of `text`: letters, digits, "-", "_" and "."; all else becomes "-".
+inline std::string name_from(std::string text) {
+  constexpr std::size_t kMostBytes = 90;
+  for (char& c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_' && c != '.')
+      c = '-';
+  }
+  text.resize(std::min(text.size(), kMostBytes));
+  return text;
 }
 
 }  // namespace petlab::cli

@@ -155,7 +155,7 @@ class Tutorial(Pages):
 
     def test_no_page_is_long(self):
         for page in LEARN.glob("*.md"):
-            self.assertLessEqual(len(page.read_text().splitlines()), 200, page)
+            self.assertLessEqual(len(page.read_text().splitlines()), 120, page)
 
 
 class Cluster(Pages):

@@ -41,7 +41,7 @@ class Starters(ScriptedWorld):
 
     def test_a_task_with_separate_files_is_planned_and_run(self):
         exists = self.init("--task", "films-train.tsv", code=2)
-        self.assertEqual(exists.err, "petlab: films.yaml: already exists; name another file\n")
+        self.assertEqual(exists.err, "petlab: films.yaml: already exists; use it as it is, or move it away\n")
         self.assertFalse((self.root / "sweep.yaml").exists())
         (self.root / "films.yaml").unlink()
         done = self.init("--task", "films-train.tsv")
@@ -86,6 +86,13 @@ class Starters(ScriptedWorld):
         self.init("--task", "cola.tsv")
         self.assertIn("task: 'my-cola'\n", (self.root / "my-cola.yaml").read_text())
 
+    def test_a_sweep_has_the_name_of_its_file(self):
+        for file, name in (("sweep.yaml", "first"), ("small_films.yaml", "small_films"), ("a film.yaml", "a-film")):
+            self.init("--task", "films.yaml", file)
+            self.assertIn(f"\nsweep: '{name}'\n", (self.root / file).read_text())
+        self.init("--task", "films.yaml", "--worker", "by_worker.yaml")
+        self.assertIn("\nsweep: 'by_worker'\n", (self.root / "by_worker.yaml").read_text())
+
     def test_what_is_no_task_is_refused_and_nothing_is_written(self):
         self.write("numbers.tsv", "a\tb\n" + "".join(f"{n}\t{n % 2}\n" for n in range(60)))
         self.write("texts.tsv", "a\n" + "".join(f"{text}\n" for text in TEXTS))
@@ -122,7 +129,7 @@ class Starters(ScriptedWorld):
         self.assertLess(max(row["value"] for row in rows[:3]), min(row["value"] for row in rows[3:]))
         self.assertIn("distance", self.petlab("results", "sweep.yaml").out)
         again = self.init("--worker", "--task", "films.yaml", "other.yaml", code=2)
-        self.assertEqual(again.err, "petlab: worker.py: already exists; name another file\n")
+        self.assertEqual(again.err, "petlab: worker.py: already exists; use it as it is, or move it away\n")
         self.assertFalse((self.root / "other.yaml").exists())
 
 

@@ -26,7 +26,7 @@ MARK = "typed-pages-end"
 ID = re.compile(r"(?<![.\w])(?=[a-f]*\d)[0-9a-f]{16}\b")
 HIDDEN = [
     (r"\*\*|</?ins>", ""),
-    (r"\\textbf\{([^}]*)\}", r"\1"),
+    (r"\\(?:textbf|underline)\{([^}]*)\}", r"\1"),
     (r"(?<![\w.~])~?/[\w./+-]+", "PATH"),
     (r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?: UTC|Z)?)?", "DATE"),
     (ID.pattern, "ID"),
