@@ -14,6 +14,6 @@ if python=$(scripts/python_venv.sh --there); then
     die "run, in the folder python: $python -m ruff check --fix --config pyproject.toml" \
       "${folders[*]}, and the same with format"
 else
-  say "Python's style is not looked at: ruff is not there (scripts/setup.sh --dev installs it)"
+  say "Python's style is not checked: ruff is missing (scripts/setup.sh --dev installs it)"
 fi
 say "Formatting is clean"

@@ -16,8 +16,8 @@ petlab=$programs/petlab
 rehearsal=${2:-build/rehearsal/published.db}
 quickstart=${3:-build/quickstart/petlab.db}
 [ -x "$petlab" ] || die "$programs: there is no program petlab in it; scripts/build.sh makes it"
-[ -f "$rehearsal" ] || die "$rehearsal is not there; scripts/rehearse_paper.sh published makes it"
-[ -f "$quickstart" ] || die "$quickstart is not there; scripts/quickstart.sh makes it"
+[ -f "$rehearsal" ] || die "$rehearsal is missing; scripts/rehearse_paper.sh published creates it"
+[ -f "$quickstart" ] || die "$quickstart is missing; scripts/quickstart.sh creates it"
 
 out=docs/pictures
 work=$(mktemp -d)

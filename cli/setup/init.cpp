@@ -218,7 +218,7 @@ int init(const InitArguments& arguments, std::ostream& out) {
     const std::string command = "python3 " + shell_word(files.back().path.string());
     next =
         fmt::format("petlab run {} --worker {}", shell_word(arguments.file), shell_word(command));
-    report += fmt::format("{}: the worker; it needs the Python package petlab\n",
+    report += fmt::format("{}: the worker; it needs the Python package petlab (docs/python.md)\n",
                           files.back().path.string());
     files.push_back(
         {arguments.file, schema_line + worker_sweep_text(arguments.file, next, backbone, task)});

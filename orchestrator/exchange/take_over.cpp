@@ -134,9 +134,13 @@ class TakeOver {
       const fs::path here = protocol::sweeps_folder(runs_) / file.filename();
       std::error_code error;
       if (file.extension() != ".yaml" || fs::exists(here, error)) continue;
-      const std::string text = base::read_file(file, kMostSweepText);
+      std::string text;
+      try {
+        text = base::read_file(file, kMostSweepText);
+      } catch (const base::Error&) {
+        continue;  // Reported when that folder was read, as is a mismatch.
+      }
       const std::string digest = base::sha256(text);
-      // A mismatch was reported when that folder was read.
       if (protocol::sweep_text_file(runs_, digest) != here) continue;
       fs::create_directories(here.parent_path(), error);
       base::write_file_atomically(here, text);

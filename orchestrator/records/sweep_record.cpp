@@ -134,9 +134,10 @@ SweepFile read_sweep_file(const std::filesystem::path& file) {
   std::int64_t number = 0;
   try {
     while (std::getline(in, line)) {
+      ++number;
       const protocol::RecordLine json =
-          base::parse_shallow_ordered_json(line, fmt::format("{}:{}", file.string(), number + 1));
-      if (++number == 1) {
+          base::parse_shallow_ordered_json(line, fmt::format("{}:{}", file.string(), number));
+      if (number == 1) {
         if (json.at("v") != 1) {
           throw Error(fmt::format("{}:1: v is {}, must be 1: made by a newer petlab", file.string(),
                                   json.at("v").dump()));
@@ -164,7 +165,7 @@ SweepFile read_sweep_file(const std::filesystem::path& file) {
     }
   } catch (const protocol::RecordLine::exception& error) {
     throw Error(
-        fmt::format("{}:{}: cannot be understood: {}", file.string(), number + 1, error.what()));
+        fmt::format("{}:{}: cannot be understood: {}", file.string(), number, error.what()));
   }
   if (in.bad()) fail_at(file, "cannot be read completely");
   if (number == 0) throw Error(fmt::format("{}: it is empty", file.string()));

@@ -140,7 +140,7 @@
       }
       stale = "";
     } catch (error) {
-      stale = `The reports could not be fetched (${error.message}); this is what there was at ${heard}.`;
+      stale = `The reports could not be fetched (${error.message}); shown as of ${heard}.`;
       failed = setTimeout(fetchReports, 5000);
     }
     sayLive();
@@ -166,7 +166,7 @@
       sayLive();
     });
     source.onerror = () => {
-      say("lost", `The server does not answer; this is what there was at ${heard}. It is asked again.`);
+      say("lost", `The server does not answer; shown as of ${heard}. Retrying.`);
       if (source.readyState !== EventSource.CLOSED) return;  // otherwise the browser retries
       source = null;
       again = setTimeout(listen, 5000);

@@ -410,7 +410,7 @@ class LivePage(ScriptedWorld):
         self.assertEqual(self.end(server).code, 0)
         for page in pages:
             expect(page.locator("#live-state")).to_contain_text(
-                "The server does not answer; this is what there was at", timeout=PATIENCE)
+                "The server does not answer; shown as of", timeout=PATIENCE)
             expect(page.locator("ul.progress")).to_contain_text("2 of 2 trials done")
         self.serve("--port", server.port)
         for page in pages:

@@ -117,7 +117,7 @@ class Starters(ScriptedWorld):
         self.assertIn("films.yaml", done.err)
         self.assertEqual(list(self.root.glob("a folder/*")), [])
         done = self.init("--worker", "--task", "films.yaml")
-        self.assertEqual(done.out, "worker.py: the worker; it needs the Python package petlab\n"
+        self.assertEqual(done.out, "worker.py: the worker; it needs the Python package petlab (docs/python.md)\n"
                                    "sweep.yaml: 6 trials of ./tiny on films.yaml; next: petlab run sweep.yaml "
                                    "--worker 'python3 worker.py'\n")
         done = self.petlab("run", "sweep.yaml", "--slots", 2, "--worker", "python3 worker.py")

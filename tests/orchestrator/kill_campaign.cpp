@@ -653,7 +653,7 @@ class Campaign {
     const fs::path rebuilt = folder_ / "anew.db";
     for (const char* end : {"", "-wal", "-shm"}) fs::remove(rebuilt.string() + end);
     orchestrator::rebuild(runs, rebuilt);
-    compare(table(rebuilt), "the results of a database made anew");
+    compare(table(rebuilt), "the results of a rebuilt database");
     const std::vector<pid_t> left = wait_for_left_over();
     if (!left.empty()) {
       tally_.problems.push_back(fmt::format("{} process(es) are left over", left.size()));

@@ -10,6 +10,7 @@
 #include "orchestrator/host/slots.h"
 #include "tests/orchestrator/scripted_sweep.h"
 #include "tests/support/catch.h"
+#include "tests/support/skip.h"
 
 using namespace petlab;
 
@@ -165,7 +166,7 @@ TEST_CASE("A description with a field of the wrong type is refused and the field
 }
 
 TEST_CASE("Two runs of one slot each train at the same time on two cores", "[orchestrator]") {
-  if (orchestrator::usable_cores().numbers.size() < 2) return;
+  if (orchestrator::usable_cores().numbers.size() < 2) return testing::skip("one core");
   const testing::TempDir gates;
   const auto gate = (gates.path() / "gate").string();
   const Scripted sweep(

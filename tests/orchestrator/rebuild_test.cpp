@@ -272,15 +272,20 @@ TEST_CASE("A rebuild reports files that it cannot understand and leaves them out
   live(f);
   f.folder.write("petlab.runs/t9/1/events.jsonl", "");
   f.folder.write("petlab.runs/sweeps/broken.jsonl", "no JSON\n");
+  f.folder.write("petlab.runs/sweeps/lacking.jsonl",
+                 R"({"v":1,"time":1.5,"sweep":"l","about":"","file":"l.yaml","digest":"d"})"
+                 "\n{\"member\":\"m\"}\n");
   f.folder.write("petlab.runs/t8/decisions.jsonl", "{\"v\":1,\"decision\":\"cancel\"}\n");
   f.folder.write("petlab.runs/notes.txt", "of the user");
   const auto again = f.folder.path() / "again.db";
   const RunsSummary summary = rebuild(f.runs, again);
-  REQUIRE(summary.left_out.size() == 3);
-  CHECK(summary.left_out[1].find("t9/1/trial.json") != std::string::npos);
+  REQUIRE(summary.left_out.size() == 4);
+  CHECK(summary.left_out[2].find("t9/1/trial.json") != std::string::npos);
+  CHECK(summary.left_out[1].find("sweeps/lacking.jsonl:2: cannot be understood") !=
+        std::string::npos);
   CHECK(summary.left_out[0].find("sweeps/broken.jsonl:1: cannot be understood") !=
         std::string::npos);
-  CHECK(summary.left_out[2].find("t8/decisions.jsonl: no sweep and no attempt records") !=
+  CHECK(summary.left_out[3].find("t8/decisions.jsonl: no sweep and no attempt records") !=
         std::string::npos);
   CHECK(difference(content(again), content(f.file)) == "");
 }

@@ -26,7 +26,7 @@ std::optional<std::filesystem::path> found(const char* variable,
     return folder;
   }
   if (std::filesystem::exists(otherwise / what)) return otherwise / what;
-  skip((otherwise / what).string() + " is not there (" + variable + " names its folder)");
+  skip((otherwise / what).string() + " is missing (" + variable + " names its folder)");
   return std::nullopt;
 }
 
@@ -69,7 +69,7 @@ std::optional<std::filesystem::path> real_data() {
 std::optional<std::filesystem::path> published_values() {
   const std::filesystem::path file = kShared / "reference" / "published.json";
   if (std::filesystem::exists(file)) return file;
-  skip(file.string() + " is not there");
+  skip(file.string() + " is missing");
   return std::nullopt;
 }
 
@@ -85,7 +85,7 @@ std::optional<std::filesystem::path> minilm() {
   if (std::filesystem::exists(home / "models/minilm/model.safetensors")) {
     return home / "models/minilm";
   }
-  skip((home / "models/minilm").string() + " is not there (scripts/setup.sh makes it)");
+  skip((home / "models/minilm").string() + " is missing (scripts/setup.sh downloads it)");
   return std::nullopt;
 }
 
