@@ -20,6 +20,7 @@ import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 LINK = re.compile(r"\]\(([^)#\s]+)")
+PICTURE = re.compile(r'<(?:source|img)\b[^>]*\bsrc(?:set)?="([^"]+)"')
 
 
 def collect(page: pathlib.Path, folder: pathlib.Path, seen: set[pathlib.Path]) -> None:
@@ -57,6 +58,11 @@ def collect(page: pathlib.Path, folder: pathlib.Path, seen: set[pathlib.Path]) -
                 return f"]({target.rstrip('/')}/README.md"
         return match[0]
 
+    for target in PICTURE.findall(text):
+        picture = pathlib.Path(os.path.normpath(page.parent / target))
+        if not picture.is_file():  # MkDocs does not check HTML
+            sys.exit(f"{page.relative_to(SOURCE)}: picture {target} does not exist")
+        collect(picture, folder, seen)
     to.write_text(LINK.sub(to_page, text))
 
 
