@@ -28,7 +28,7 @@ struct PetlCase {
   std::int64_t classes() const { return tensors.at("out.logits").size(1); }
 };
 
-/// A module with its head in a tiny backbone, addressed by the names of the golden files.
+/// A module with its head in a tiny backbone; slots have the golden files' names.
 struct Model {
   const Encoder& encoder;
   ModuleRequest request;
@@ -126,7 +126,7 @@ void check_formula_case(const PetlCase& golden, at::ScalarType dtype) {
     if (golden.tensors.contains("grad." + name)) {
       check_relative("grad." + name, slot, golden.tensors.at("grad." + name), gradients);
     } else {
-      // Scores of the tasks that are not in the batch.
+      // The case omits scores of tasks that are not in the batch.
       INFO(name);
       CHECK(name.starts_with("score.task."));
       CHECK(slot.abs().max().item<double>() == 0);
@@ -140,7 +140,7 @@ void check_formula_case(const PetlCase& golden, at::ScalarType dtype) {
       model.optimizer->zero_gradients();
       model.module->merge();
       const Tensor next = model.loss(golden.batches, step);
-      // In float32 a mask bit may flip in a later step, and the two paths part.
+      // In float32 a mask bit may flip in a later step, after which the losses diverge.
       check_relative("loss of step " + std::to_string(step), next, trajectory[step],
                      exact ? 1e-9 : 1e-3);
       model.backward(next);
@@ -165,7 +165,7 @@ void check_formula_case(const PetlCase& golden, at::ScalarType dtype) {
   }
 }
 
-/// The name of a library's weight in terms of each_slot.
+/// Translates a library's weight name to the name used by each_slot.
 std::string slot_name(const std::string& library_name) {
   static const std::regex adapter(
       R"(module\.roberta\.encoder\.layer\.(\d+)\.output\.adapters\.petl\.adapter_(down|up)(\.0)?\.(weight|bias))");
@@ -194,7 +194,7 @@ void check_library_case(const PetlCase& golden) {
   const auto& told = golden.json.at("tolerance");
   const Encoder encoder =
       Encoder::load(golden.folder.parent_path() / golden.json.at("backbone").get<std::string>());
-  Tensors wanted;  // by the names of each_slot
+  Tensors wanted;  // by name, as in each_slot
   std::map<std::string, std::string> library_names;
   for (const auto& [name, tensor] : golden.tensors) {
     if (!name.starts_with("module.")) continue;
@@ -263,7 +263,7 @@ void check_library_case(const PetlCase& golden) {
 
 }  // namespace
 
-TEST_CASE("every RoBERTa case of the golden modules has its outputs, gradients and steps",
+TEST_CASE("every golden RoBERTa module matches its outputs, gradients and steps",
           "[trainer][golden]") {
   const auto petl = testing::golden("petl");
   if (!petl) return;

@@ -35,7 +35,8 @@ BackboneWeights pick(const std::filesystem::path& folder, const std::vector<Want
   return pick_weights(open_weights(folder), wanted, kPrefixes, kIgnored);
 }
 
-TEST_CASE("a prefix is stripped, heads are ignored, the rest is named", "[trainer][files]") {
+TEST_CASE("prefixes are stripped, heads ignored and other unused weights named",
+          "[trainer][files]") {
   const testing::TempDir dir;
   write_tensors(dir.path() / "model.safetensors",
                 {"bert.a", "bert.x.LayerNorm.gamma", "cls.w", "b", "c"});
@@ -49,7 +50,8 @@ TEST_CASE("a prefix is stripped, heads are ignored, the rest is named", "[traine
                     file + ": tensor a: found [2], expected [1, 2]");
 }
 
-TEST_CASE("of a name with the prefix and without it, the one with it counts", "[trainer][files]") {
+TEST_CASE("a name with the prefix takes precedence over one without, in any order",
+          "[trainer][files]") {
   const testing::TempDir dir;
   const std::array<float, 2> own{1, 2}, other{3, 4};
   const auto view = [](const std::array<float, 2>& values) {
@@ -66,7 +68,7 @@ TEST_CASE("of a name with the prefix and without it, the one with it counts", "[
   }
 }
 
-TEST_CASE("a folder without weights says what it looked for", "[trainer][files]") {
+TEST_CASE("the error about a folder without weights lists the expected files", "[trainer][files]") {
   const testing::TempDir dir;
   CHECK_THROWS_WITH(
       open_weights(dir.path()),
