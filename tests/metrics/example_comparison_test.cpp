@@ -19,7 +19,7 @@ const ExampleLines kTexts = {"the old boat was painted", "a letter lay on the ta
                              "it rained all day",        "every student was running",
                              "the crane had stopped",    "a quiet street"};
 
-// Predictions that are right three times in four.
+// Predictions of which about three in four are correct.
 std::vector<SeedPredictions> noisy(const ExampleLines& gold, const ExampleLines& wrong, int seeds) {
   std::mt19937 random(36);
   const auto predict = [&] {
@@ -58,8 +58,7 @@ double system_difference(const MetricRow& metric, const std::vector<SeedPredicti
 
 }  // namespace
 
-TEST_CASE("every metric compares examples, by its own function and with the jackknife's error",
-          "[metrics]") {
+TEST_CASE("every metric can compare examples, and its error is the jackknife's", "[metrics]") {
   for (const MetricRow& metric : metric_table()) {
     INFO(metric.name);
     std::vector<SeedPredictions> seeds;
@@ -90,7 +89,7 @@ TEST_CASE("every metric compares examples, by its own function and with the jack
   }
 }
 
-TEST_CASE("accuracy counts the examples that one system alone gets right", "[metrics]") {
+TEST_CASE("accuracy counts the examples that only one system gets right", "[metrics]") {
   const ExampleLines gold = {"0", "1", "2", "0", "1", "2"};
   const SeedPredictions seed = {
       "42", {gold, {"0", "1", "2", "0", "0", "none"}}, {gold, {"1", "1", "1", "none", "1", "0"}}};
@@ -104,7 +103,8 @@ TEST_CASE("accuracy counts the examples that one system alone gets right", "[met
   CHECK(limit_of(*made.bootstrap) == Limit::seeds);
 }
 
-TEST_CASE("no answer is the opposite class of two, and no class of more", "[metrics]") {
+TEST_CASE("a missing answer counts as the opposite of two classes, or as none of several",
+          "[metrics]") {
   const ExampleLines gold = {"0", "1", "1", "1"};
   const std::vector<SeedPredictions> seeds = {
       {"1", {gold, {"none", "1", "1", "none"}}, {gold, {"1", "1", "1", "0"}}}};
@@ -114,7 +114,7 @@ TEST_CASE("no answer is the opposite class of two, and no class of more", "[metr
   CHECK(std::abs(three.bootstrap->difference) > 0.01);
 }
 
-TEST_CASE("predictions are compared on the same examples alone", "[metrics]") {
+TEST_CASE("predictions are compared only on the same examples", "[metrics]") {
   const ExampleLines gold = {"0", "1", "1"};
   const auto message = [&](const KeptPredictions& kept, const std::string& metric = "accuracy") {
     const std::vector<SeedPredictions> seeds = {{"42", {gold, gold}, {gold, gold}},
@@ -146,7 +146,7 @@ TEST_CASE("predictions are compared on the same examples alone", "[metrics]") {
                     "no seeds: a comparison needs at least 1");
 }
 
-TEST_CASE("kept predictions are read as a trial writes them", "[metrics]") {
+TEST_CASE("kept predictions are read in the format that trials write", "[metrics]") {
   const petlab::testing::TempDir folder;
   const KeptPredictions labels = read_predictions(folder.write("t.gold.txt", "0\n2\n"),
                                                   folder.write("t.predicted.txt", "1\nnone\n"));
