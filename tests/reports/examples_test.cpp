@@ -1,4 +1,4 @@
-// On how many examples trials were trained and scored.
+// Reports of the numbers of examples for training and scoring.
 #include "reports/cell_text.h"
 #include "reports/report.h"
 #include "tests/reports/make_data.h"
@@ -22,7 +22,8 @@ std::shared_ptr<const results::Examples> sizes(std::int64_t train) {
       results::Examples{{"cola", {{"train", train}, {"test", 1043}}}, {"rte", {{"train", 2490}}}});
 }
 
-TEST_CASE("A cell shows how many examples its trials had, whole where they agree", "[reports]") {
+TEST_CASE("A cell shows its trials' number of examples, as a whole number if they agree",
+          "[reports]") {
   DataMaker make;
   for (const std::int64_t seed : {1, 2, 3}) {
     const std::size_t trial = make.trial("a", seed, "cola");
@@ -41,7 +42,7 @@ TEST_CASE("A cell shows how many examples its trials had, whole where they agree
   CHECK(made[1][1].measured.kind == Cell::Kind::missing);
   CHECK(made[1][1].measured.reason == "of 4 trials with a result none says on how many examples");
 
-  // Trials that disagree.
+  // Trials with different numbers.
   make.data.trials[1].examples = sizes(1234569);
   made = cells();
   CHECK(cell_text(made[0][0]).whole() == "1,234,568 ± 1 (2/3)");
@@ -71,7 +72,7 @@ TEST_CASE("A cell of examples must select one task and one split", "[reports]") 
   CHECK(table("task: cola, split: train").cells[0][0].measured.mean == 8551);
 }
 
-TEST_CASE("Examples are no field of a trial", "[reports]") {
+TEST_CASE("Examples cannot be used as a field of trials", "[reports]") {
   DataMaker make;
   make.score(make.trial("a", 1, "cola"), "accuracy", 0.5);
   const auto made = [&](const std::string& text) {
@@ -87,7 +88,7 @@ TEST_CASE("Examples are no field of a trial", "[reports]") {
       Catch::Matchers::StartsWith("r.yaml:4: column.text: unknown field \"examples\""));
 }
 
-TEST_CASE("A number is compared with a published text that rounds it to thousands", "[reports]") {
+TEST_CASE("A number is compared with a published text rounded to thousands", "[reports]") {
   Cell cell;
   cell.measured.kind = Cell::Kind::number;
   const auto difference = [&](double number, const std::string& published) {

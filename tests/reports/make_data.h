@@ -10,15 +10,15 @@
 
 namespace petlab::testing {
 
-/// The definition of a report "r" with this text.
+/// Parses the definition of a report "r".
 inline reports::Definition definition(const std::string& text) {
   return reports::parse_definition("report: r\n" + text, "r.yaml");
 }
 
-/// Builds a Dataset line by line.
+/// Builds a Dataset step by step.
 class DataMaker {
  public:
-  /// A trial of sweep "s" that is done; `configuration` holds its fields besides task and seed.
+  /// Adds a done trial of sweep "s". `configuration` has its fields except task and seed.
   std::size_t trial(const std::string& variant, std::int64_t seed, const std::string& task,
                     const std::map<std::string, results::Value>& configuration = {}) {
     reports::Trial made;
