@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/prose/check.py on bad prose: each fault is reported, and code is not read.
+"""Tests scripts/prose/check.py on bad prose: it reports each fault and ignores code.
 
 Exit code 77 (skipped) if the linter is not installed (scripts/prose_venv.sh installs it).
 """
@@ -28,7 +28,7 @@ class ProseCheck(unittest.TestCase):
         return done.stdout.splitlines()[:-1]
 
     def petlab(self, purpose=PURPOSE, option="the sweep file"):
-        """A program whose help has one command with these texts."""
+        """Writes a program whose help has one command with these texts."""
         program = self.root / "petlab"
         program.write_text(f"""#!/bin/sh
 case "$2" in

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""scripts/torch_needs.py on wheels that are metadata alone: of a CPU build, of CUDA builds.
+"""Tests scripts/torch_needs.py on wheels with metadata only, of a CPU build and of CUDA builds.
 
-Run with a Python that has pip; exit code 77 (skipped) where that of PETLAB_HOME is not there.
+Runs the Python in PETLAB_HOME, which needs pip. The exit code is 77 (skipped) without it.
 """
 import os
 import pathlib
@@ -53,7 +53,7 @@ class TorchNeeds(unittest.TestCase):
             + [f"Requires-Dist: {line}\n" for line in requires]))
 
     def run_it(self, what):
-        # -S: none but the made wheels, whatever this machine's LibTorch came with.
+        # -S: finds only the test's wheels, and not those of this machine's LibTorch.
         return subprocess.run([PYTHON, "-S", SOURCE / "scripts/torch_needs.py", what],
                               env={**os.environ, "PYTHONPATH": self.folder.name},
                               capture_output=True, text=True, check=False)
