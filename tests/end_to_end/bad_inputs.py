@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Backbones and data that cannot be used: what `petlab run` says, and that the rest goes on.
+"""Tests unusable backbones and data: `petlab run` reports them and trains the other trials.
 
 usage: bad_inputs.py FOLDER_OF_PROGRAMS; trains with petlab-trainer.
 """
@@ -10,7 +10,7 @@ from tiny_world import CONFIG, SWEEP, TASK, TinyWorld, bert_shapes, write_safete
 class BadInputs(TinyWorld):
     def setUp(self):
         super().setUp()
-        # One trial that is good whatever the case spoils, one that uses what it spoils.
+        # One trial is always good, the other uses the file that the case damages.
         self.write("good/config.json", (self.root / "tiny/config.json").read_bytes())
         self.write("good/vocab.txt", (self.root / "tiny/vocab.txt").read_bytes())
         self.write("good/model.safetensors", (self.root / "tiny/model.safetensors").read_bytes())
@@ -25,8 +25,8 @@ class BadInputs(TinyWorld):
                    f"  spoilt: {{task: {task}}}\n")
 
     def check(self, reason, mend):
-        """The spoilt trial has failed for `reason`; after `mend` it is trained, the good one is not
-        trained again."""
+        """Checks that the damaged trial fails with `reason` and is trained after `mend`, and that the
+        good one is trained only once."""
         refused = self.run_sweep(slots=1)
         self.assertEqual((refused.code, refused.out), (1, ""))
         self.assertTrue(refused.err.startswith("petlab: "), refused)
@@ -47,7 +47,7 @@ class BadInputs(TinyWorld):
         states = "SELECT outcome, count(*) AS n FROM attempts GROUP BY 1 ORDER BY 1"
         self.assertEqual(self.query(states), [{"outcome": "failed", "n": 1},
                                               {"outcome": "finished", "n": 1}])
-        # It stays failed until the user says otherwise, and never with exit code 0.
+        # Without --rerun it stays failed, and the exit code is not 0.
         self.assertEqual(self.run_sweep(slots=1).code, 1)
         self.assertEqual(sum(row["n"] for row in self.query(states)), 2)
         mend()
@@ -94,7 +94,7 @@ class BadInputs(TinyWorld):
                    "fetch data qnli does that (set PETLAB_DATA to add a folder)",
                    lambda: self.write("data/glue/QNLI/train.tsv", header + rows))
 
-    # A backbone with other weights is another trial: it is new, and nothing is rerun.
+    # With other weights the trial has a new id, so nothing is rerun.
     def check_backbone(self, reason):
         refused = self.run_sweep(slots=1)
         self.assertEqual(refused.code, 1, refused)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Databases and folders that cannot be used, and that no result is lost there.
+"""Tests databases and folders that cannot be used: no result may be lost.
 
 usage: bad_places.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator.
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`petlab doctor` on machines that lack this and that.
+"""Tests `petlab doctor` on machines where various things are missing.
 
 usage: doctor.py FOLDER_OF_PROGRAMS
 """
@@ -18,7 +18,7 @@ WORKER = PROGRAMS / "scripted-worker"
 
 
 class Doctor(TinyWorld):
-    database = ""  # the usual one
+    database = ""  # unset PETLAB_DB: the default database
 
     def setUp(self):
         super().setUp()
@@ -43,7 +43,7 @@ class Doctor(TinyWorld):
         return done.out
 
     def checks(self, *words, code=0, **options):
-        """The checks by name; the last of a name counts."""
+        """The checks by name. For repeated names, the last one."""
         answer = json.loads(self.doctor("--json", *words, code=code, **options))
         self.assertEqual(answer["ok"], code == 0)
         self.uses = answer["uses"]
@@ -60,7 +60,7 @@ class Doctor(TinyWorld):
         (self.root / "bin/nvidia-smi").symlink_to(FAKE)
         (self.root / "gpus").mkdir()
         self.write("gpus/gpus", "".join(f"{i} GPU-{i}f00 81559\n" for i in range(count)))
-        # The fake is a script of Python's, which need not be in /usr/bin.
+        # The fake nvidia-smi is a Python script, and Python may be outside /usr/bin.
         self.more |= {"FAKE_GPUS": str(self.root / "gpus"),
                       "PATH": f"{self.root}/bin:{os.environ['PATH']}"}
 
@@ -92,7 +92,7 @@ class Doctor(TinyWorld):
                                r"can write there and locks out a second writer\n")
         self.assertRegex(text, r"\n  (ok|note)     *runs       petlab\.runs: \d+\.\d GiB free\n")
         self.assertNotIn("problem", text)
-        # Nothing stays behind.
+        # doctor leaves no files.
         self.assertEqual([path.name for path in self.root.iterdir() if "petlab" in path.name], [])
 
     def test_what_is_there_already_is_looked_at_and_not_touched(self):
@@ -197,7 +197,7 @@ class Doctor(TinyWorld):
                      "a folder on a disk of this machine, named with --db")
 
     def test_slurm_and_its_absence(self):
-        # This machine may have a Slurm: only what the test makes is on PATH.
+        # This machine may have a Slurm, so PATH has only the test's programs.
         for name in ("sh", "env", "ldd"):
             (self.root / "bin" / name).symlink_to(shutil.which(name))
         self.more = {"PATH": str(self.root / "bin")}

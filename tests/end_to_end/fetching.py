@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`petlab fetch` against a local server that speaks the hub's paths. One file: all cases are of the
-one server and what it was told to do wrong.
+"""Tests `petlab fetch` with a local server that has the hub's paths. One file because all cases use
+this server and its faults.
 
 usage: fetching.py FOLDER_OF_PROGRAMS
 """
@@ -64,7 +64,7 @@ class FetchWorld(TinyWorld):
         return self.folder / "snapshots" / (commit or self.model.head)
 
     def check_whole(self, files=None, folder=None):
-        """The files that petlab reads, and nothing under a final name that is not whole."""
+        """Checks that the folder has exactly the files that petlab reads, complete."""
         folder = folder or self.snapshot()
         files = files or {name: self.files[name] for name in self.wanted}
         there = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
@@ -184,7 +184,7 @@ class Fetching(FetchWorld):
         self.assertEqual(done.code, 0, done)
         self.check_whole()
         self.assertIn("in a sweep: `backbone: tiny-bert`", done.out)
-        # With its new name too, the old one still means one model.
+        # After fetching the new name too, the old one is still unambiguous.
         self.folder = self.cache / "models--someone--tiny-bert"
         self.assertEqual(self.fetch().code, 0)
         self.write("sweep.yaml", tiny_world.SWEEP.replace("./tiny", "tiny-bert"))
@@ -215,7 +215,7 @@ class Fetching(FetchWorld):
         self.hub.forget()
         self.assertIn("all files were already there", self.fetch("--into", "models/mine").out)
         self.assertEqual(len(self.hub.requests), 1)
-        # Another commit without a file, and with the same configuration.
+        # A new commit lacks one file and keeps the configuration.
         files = self.files | {"vocab.txt": b"[PAD]\n"}
         files.pop("tokenizer_config.json")
         self.model.commits["c" * 40] = files
@@ -247,15 +247,15 @@ class Faults(FetchWorld):
         self.check_whole()
 
     def big(self, size=3_000_000):
-        """Weights of some megabytes; no backbone that could be trained."""
+        """Replaces the weights by random megabytes, which cannot be trained."""
         self.files["model.safetensors"] = random.Random(5).randbytes(size)
         self.model = self.hub.add("someone/tiny-bert", self.files)
         self.weights = CDN + sha256(self.files["model.safetensors"])
         return size
 
     def downloaded(self):
-        """Bytes that have come of the weights. Of them alone: a smaller file's half is renamed
-        between its being listed and its being looked at."""
+        """The downloaded bytes of the weights. Smaller files are not counted: they may be renamed
+        between listing and stat."""
         return sum(path.stat().st_size for path in
                    self.folder.glob(f"blobs/{self.weights[5:]}.incomplete"))
 
@@ -419,7 +419,7 @@ class Faults(FetchWorld):
         self.survived("model.safetensors: the partial file of an earlier download is damaged; "
                       "starting again")
         self.assertEqual(self.ranges(), ["bytes=7000-", None])
-        # One that is longer than the file is begun anew at once.
+        # A partial file longer than the file is restarted immediately.
         blob = self.folder / "blobs" / self.weights[5:]
         blob.rename(f"{blob}.incomplete")
         with open(f"{blob}.incomplete", "ab") as file:
@@ -537,12 +537,12 @@ class Faults(FetchWorld):
         self.nothing_half()
         self.hub_environment["SSL_CERT_FILE"] = str(self.root / "public.pem")
         self.survived()
-        # And none leads it to where anybody can read.
+        # A redirect must not lead to an unencrypted connection.
         secure.scheme = "http"
         self.hub_environment["HF_HOME"] = str(self.root / "other")
         done = self.fetch()
         self.assertEqual(done.code, 1, done)
-        # libcurl's words, before and since its release 8.12.
+        # libcurl's messages before and since release 8.12.
         self.assertRegex(done.err, "Protocol \"http\" (not supported|disabled)")
 
     def test_a_terminal_sees_how_far_it_is(self):
@@ -569,7 +569,7 @@ class Faults(FetchWorld):
 
 
 class Data(FetchWorld):
-    """What goes wrong; that it comes out of the right archives is tests/fetch/data_test.cpp."""
+    """Failures of data downloads. tests/fetch/data_test.cpp tests the archives' contents."""
 
     def fetch_data(self, *words):
         return self.petlab("fetch", "data", *words, "--from", self.hub.url, "--retry-delay", "10ms")
@@ -630,7 +630,7 @@ class Data(FetchWorld):
 
 
 class BesidePython(FetchWorld):
-    """Hugging Face's own library on the same caches, and from the same server."""
+    """Hugging Face's library with the same cache and server."""
 
     def setUp(self):
         super().setUp()
@@ -648,7 +648,7 @@ class BesidePython(FetchWorld):
         return done.stdout.strip()
 
     def laid_out(self):
-        """All of the model's folder but what each keeps for itself."""
+        """The model's folder without the private files of petlab and of the library."""
         return {str(path.relative_to(self.folder)):
                 os.readlink(path) if path.is_symlink() else path.read_bytes()
                 for path in self.folder.rglob("*")
@@ -662,7 +662,7 @@ class BesidePython(FetchWorld):
         self.python("snapshot_download('someone/tiny-bert', "
                     "allow_patterns=['*.json', 'vocab.txt', '*.safetensors'])")
         self.assertEqual(self.laid_out(), by_petlab)
-        # And petlab has nothing to download then.
+        # petlab has nothing to download after the library.
         self.hub.forget()
         self.assertIn("all files were already there", self.fetch().out)
         self.assertEqual([path for path in self.hub.paths() if "/api/" not in path], [])

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Files that one `petlab run` is making while another looks for what dead ones left: the moments in between.
+"""Tests races between a `petlab run` that is creating files and another that removes abandoned ones.
 
-usage: half_made_files.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator. A run
-stops at a call of the C library (tests/support/fault_shim.cpp), and goes on when the other has come by.
+usage: half_made_files.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator. One
+run stops at a call of the C library (tests/support/fault_shim.cpp) and continues after the other.
 """
 import fcntl
 import signal
@@ -37,14 +37,14 @@ class HalfMadeFiles(ScriptedWorld):
                            ("sweep.runs/sweeps/scripted.jsonl.aBcDeF", "*/scripted.jsonl.??????")):
             with self.subTest(name):
                 made = self.write(name, "")
-                run = self.stopped_at("flock", path)  # it has opened the first one
+                run = self.stopped_at("flock", path)  # has opened the first file
                 made.unlink()
                 with open(made, "x") as again:
                     fcntl.flock(again, fcntl.LOCK_EX)
                     done = self.go_on(run)
                     self.assertEqual(done.code, 0, done)
                     self.assertTrue(made.exists())
-                # Nobody has it any more: now it is abandoned.
+                # Without a lock it is abandoned.
                 self.assertEqual(self.run_scripted().code, 0)
                 self.assertFalse(made.exists())
 

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Types README.md, AGENTS.md and the tutorial (docs/learn) from top to bottom, in a home folder of
-its own.
+"""Types README.md, AGENTS.md and the tutorial (docs/learn) from top to bottom, in a temporary home.
 
-usage: learn_pages.py FOLDER_OF_PROGRAMS [CLASS...]           on a tiny backbone, made here
+usage: learn_pages.py FOLDER_OF_PROGRAMS [CLASS...]           on a tiny random backbone
        learn_pages.py FOLDER_OF_PROGRAMS --write [PAGE...]    on MiniLM; writes the output into pages
 
-What is typed and how output is compared: typed_pages.py. --write needs what scripts/quickstart.sh
-made. Exit code 77 (skipped) where petlab-trainer, or for the page on clusters Slurm, is missing.
+typed_pages.py describes what is typed and compared. --write needs the results of scripts/quickstart.sh.
+The exit code is 77 (skipped) without petlab-trainer, or without Slurm for the page on clusters.
 """
 import hashlib
 import json
@@ -34,13 +33,13 @@ def tutorial():
 
 
 def installed():
-    """What scripts/setup.sh has installed for this user."""
+    """The folder in which scripts/setup.sh installs for this user."""
     share = os.environ.get("XDG_DATA_HOME") or pathlib.Path.home() / ".local/share"
     return pathlib.Path(os.environ.get("PETLAB_HOME") or pathlib.Path(share) / "petlab")
 
 
 def write_snippets(folder):
-    """Labelled snippets as setup downloads them: a number, a valence and a text in a line."""
+    """Writes labelled snippets in the downloaded format: lines of a number, a valence and a text."""
     folder.mkdir(parents=True)
     for name in SNIPPETS.values():
         draw = random.Random(name)
@@ -79,7 +78,7 @@ class Home:
         else:
             write_backbone(share / "petlab/models/minilm")
             write_snippets(share / "petlab/data/snippets")
-            # What draws pictures.
+            # The program that draws figures.
             (share / "petlab/figures").symlink_to(installed() / "figures")
         self.slots = self.folder / ".slots"
         self.slots.mkdir()
@@ -94,7 +93,7 @@ class Home:
         return typed_pages.Typist(self.folder / folder, self.environment(**more))
 
     def add_quickstart(self):
-        """What scripts/quickstart.sh leaves behind: its sweep, run."""
+        """Adds the files that scripts/quickstart.sh leaves: its sweep, trained."""
         (self.folder / "petlab/build/quickstart").mkdir()
         typist = self.typist()
         code, printed = typist.run("cd ~/petlab/build/quickstart && "
@@ -170,7 +169,7 @@ class Cluster(Pages):
 
 
 class Typing(unittest.TestCase):
-    """The rules by which output is compared."""
+    """Tests of the rules for comparing output."""
 
     def page(self, text):
         folder = tempfile.TemporaryDirectory()
@@ -209,12 +208,12 @@ class Typing(unittest.TestCase):
 
 
 def with_programs(environment):
-    """The environment of a reader who has typed the first page's `export PATH=…`."""
+    """The environment after the first page's `export PATH=…`."""
     return environment | {"PATH": f"{tiny_world.PROGRAMS}:{environment.get('PATH', os.environ['PATH'])}"}
 
 
 def write(pages):
-    """Types pages with MiniLM and writes what was printed into them; the cluster's page alone."""
+    """Types pages with MiniLM and writes the output into them. The page on clusters is typed separately."""
     home = Home(real=True)
     cluster = slurm_cluster.Cluster() if pages == [CLUSTER] else None
     environment = with_programs(cluster.environment() if cluster else {})

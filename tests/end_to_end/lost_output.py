@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a program printed and could not write is an error of it; and queries that would never end.
+"""Tests programs whose output cannot be written, which is an error, and queries that would never end.
 
 usage: lost_output.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator.
 """
@@ -150,7 +150,7 @@ class EndlessQueries(TinyWorld):
                 self.assertEqual((done.code, done.err), (3, "petlab: the query was interrupted\n"))
 
     def wait_for_handler(self, process):
-        """Until it catches SIGINT."""
+        """Waits until the process catches SIGINT."""
         while True:
             with open(f"/proc/{process.pid}/status") as status:
                 caught = next(line for line in status if line.startswith("SigCgt"))

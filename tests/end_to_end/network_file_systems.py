@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs folders and databases on network file systems: one writer a database, and file systems without locks.
+"""Tests runs folders and databases on network file systems: one writer for each, and systems without locks.
 
-usage: network_file_systems.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator. What is on
-such a file system is faked (tests/support/fault_shim.cpp).
+usage: network_file_systems.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator. The file
+systems are faked by tests/support/fault_shim.cpp.
 """
 import json
 
@@ -135,7 +135,7 @@ class UnreadableFiles(ScriptedWorld):
         for name, left in (("remarks.jsonl", ""), ("1/taken_over.json", f"skipped: {trial.name} ")):
             with self.subTest(name):
                 file = trial / name
-                file.symlink_to(file)  # a link to itself, since root may read every file
+                file.symlink_to(file)  # a link to itself is unreadable even for root
                 self.fails(f"{left}sweep.runs/{trial.name}/{name}: {why}",
                            "db", "merge", "sweep.db", "--db", f"{file.stem}.db", "--runs", f"{file.stem}.runs")
                 if name == "remarks.jsonl":

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""examples/peft_worker.py trains a sweep, stops and goes on.
+"""Tests that examples/peft_worker.py trains a sweep, stops and resumes.
 
 usage: peft_example.py FOLDER_OF_PROGRAMS
 
-Exit code 77 (skipped) where the libraries of scripts/library_venv.sh are not there.
+The exit code is 77 (skipped) without the libraries of scripts/library_venv.sh.
 """
 import pathlib
 import signal
@@ -34,7 +34,7 @@ class PeftExample(ScriptedWorld):
         process = self.start_scripted()
         self.until(lambda: any(event["type"] == "progress" for folder in self.attempt_folders()
                                for event in self.events(folder)), 120)
-        process.send_signal(signal.SIGTERM)  # as Ctrl-C twice
+        process.send_signal(signal.SIGTERM)  # like two Ctrl-C
         done = self.end(process, 300)
         self.assertEqual(done.code, 3, done)
         self.assertEqual(self.outcomes(), {"stopped": 1})
@@ -51,7 +51,7 @@ class PeftExample(ScriptedWorld):
                           for name in ("accuracy", "f1")})
         found, = self.query("SELECT DISTINCT artifact, stored_bits FROM results")
         self.assertTrue((self.root / found["artifact"]).is_file())
-        # Two layers, query and value, 16 x 4 and 4 x 16 of 32 bits.
+        # layers · (query, value) · (A, B) · 16 · 4 values of 32 bits
         self.assertEqual(found["stored_bits"], 2 * 2 * 2 * 16 * 4 * 32)
 
     def test_what_it_cannot_train_is_a_failure(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""petlab-trainer predict and forward, and trials of several tasks from sweep to prediction.
+"""Tests petlab-trainer predict and forward, and trials of several tasks from sweep to prediction.
 
 usage: predicting.py FOLDER_OF_PROGRAMS
 """
@@ -28,7 +28,7 @@ grid:
 
 
 def read_safetensors(file):
-    """Name -> shape, flat values."""
+    """Returns (shape, flat values) by name."""
     data = file.read_bytes()
     size, = struct.unpack_from("<Q", data)
     found = {}
@@ -43,7 +43,7 @@ def read_safetensors(file):
 
 
 def write_safetensors(file, tensors):
-    """(dtype, shape, flat values) by name."""
+    """Writes tensors, given as (dtype, shape, flat values) by name."""
     header, data = {}, b""
     for name, (dtype, shape, values) in tensors.items():
         begin = len(data)
@@ -60,7 +60,7 @@ class Predicting(TinyWorld):
         self.write_grades()
 
     def train(self, text):
-        """The folder of each trial's attempt."""
+        """Runs the sweep and returns the folder of each attempt."""
         self.write("sweep.yaml", text)
         done = self.run_sweep()
         self.assertEqual(done.code, 0, done)
@@ -80,13 +80,13 @@ class Predicting(TinyWorld):
         self.assertEqual(len(folders), 2)
         for folder in folders:
             artifact = folder / "artifact.petl"
-            # A mask for each layer and one for each task: bit-level storage with L + T.
+            # Storage has L + T masks: one for each layer and each task.
             weights = 2 * d * bottleneck
             said = json.loads(self.petlab("storage", artifact, "--json").out)
             self.assertEqual(said["bls_bits"], 32 * (weights + d + bottleneck)
                              + weights * (layers + tasks))
             self.assertEqual(said["stored_bits"], said["bls_bits"])
-            # Both tasks' validation metrics decide on the step, so both are of one step.
+            # The metrics of both tasks select the step, so both have the same one.
             for split in ("validation", "test"):
                 results = self.lines("predict", "--artifact", artifact, "--task", "grades.yaml",
                                      "--task", "films.yaml", "--split", split)
@@ -99,14 +99,14 @@ class Predicting(TinyWorld):
                         f"'{row['task']}' AND step = {row['step']} AND name != 'loss'")}
                     self.assertEqual(len(recorded), 2)
                     self.assertEqual(row["metrics"], recorded)
-        # Both tasks were trained: batches come from each.
+        # Each step has a loss: both tasks were trained.
         losses = {event["loss"] for event in self.events(folders[0])
                   if event["type"] == "progress"}
         self.assertEqual(len(losses), 3 * (80 // 12 + 1))
         refused = self.trainer("predict", "--artifact", artifact, "--input", "texts.txt", code=2)
         self.assertEqual(refused.err, "petlab-trainer: --input needs one task, named with --task: "
                                       "found films, grades\n")
-        # One of them can be asked for, by its name, for its data and for texts of the user's.
+        # One task can be selected by name, for its data and for the user's texts.
         self.write("texts.txt", "the film is good\nthe plot is bad\n")
         words = ["predict", "--artifact", artifact, "--task", "grades.yaml", "--task", "grades"]
         row, = self.lines(*words, "--task", "films.yaml")
@@ -133,7 +133,7 @@ class Predicting(TinyWorld):
         rows = [line.split("\t") for line in
                 (self.root / "films-test.tsv").read_text().splitlines()[1:]]
         self.write("texts.txt", "".join(text + "\r\n" for _, text in rows))
-        # The artifact knows its labels: no declaration is needed.
+        # The artifact has the labels, so no declaration is needed.
         for words in ((), ("--task", "films.yaml")):
             found = self.lines("predict", "--artifact", artifact, "--input", "texts.txt", *words)
             self.assertEqual(len(found), len(rows))
@@ -143,7 +143,7 @@ class Predicting(TinyWorld):
         right = sum(row["label"] == label for row, (label, _) in zip(found, rows))
         own, = self.lines("predict", "--artifact", artifact, "--task", "films.yaml")
         self.assertAlmostEqual(own["metrics"]["accuracy"], right / len(rows), places=12)
-        # A tab makes a pair.
+        # A tab separates the texts of a pair.
         self.write("pairs.txt", "the film\tis good\nthe film is good\n")
         pair, whole = self.lines("predict", "--artifact", artifact, "--input", "pairs.txt")
         self.assertNotEqual(pair["logits"], whole["logits"])
@@ -191,7 +191,7 @@ class Predicting(TinyWorld):
         self.assertEqual(self.trainer(*words, "--task", "grades.yaml", code=2).err,
                          "petlab-trainer: --task grades.yaml declares grades, must be a task of "
                          "the artifact: films\n")
-        # Labels in another order would name the head's outputs wrongly.
+        # With labels in another order, outputs would get the wrong labels.
         for labels, shown in (("labels: [fine, poor]\n", "fine, poor"),
                               ("labels: [poor, fair, fine]\n", "poor, fair, fine")):
             self.write("turned.yaml", TASK.replace("labels: [poor, fine]\n", labels)
@@ -211,7 +211,7 @@ class Predicting(TinyWorld):
         self.trainer(*exported)
         self.trainer(*exported)
         self.trainer(*imported)
-        # Readers would take these instead of the .bin files.
+        # Readers would prefer these to the .bin files.
         for older, newer in (("adapter.safetensors", "pytorch_adapter.bin"),
                              ("model_head.safetensors", "pytorch_model_head.bin")):
             file = self.write(f"out/{older}", "")
@@ -253,7 +253,7 @@ class Predicting(TinyWorld):
         words = ("predict", "--artifact", "in.petl", "--input", "texts.txt")
         row, = self.lines(*words)
         self.assertIn(row["label"], ("0", "1"))
-        # The same artifact with its labels turned.
+        # The same artifact with its labels reversed.
         data = bytearray((self.root / "in.petl").read_bytes())
         at = data.index(b'["0","1"]')
         data[at:at + 9] = b'["1","0"]'

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Questions without SQL on the database of a scripted sweep, bad ones included."""
+"""Tests questions without SQL about a scripted sweep, including invalid ones."""
 import json
 import os
 import pathlib
@@ -112,8 +112,8 @@ grid: {seed: [1, 2, 3]}
             done = self.petlab(word, "--db", "text.db")
             self.assertEqual(done.code, 1, done)
             self.assertEqual(done.err.count("\n"), 1)
-        # As any program whose reader has gone; it goes before petlab begins, which would else be done
-        # at times, as a pipe has room for all that it prints.
+        # Like any program, petlab ends by SIGPIPE without a reader. The reader is closed before petlab
+        # starts because the pipe could hold all output.
         reader, writer = os.pipe()
         os.close(reader)
         done = subprocess.run([PROGRAMS / "petlab", "results", "--db", self.root / "sweep.db"],
@@ -176,7 +176,7 @@ grid: {seed: [1, 2, 3]}
         plan = self.petlab("plan", "first.yaml", "--worker", WORKER)
         self.assertEqual(plan.code, 0, plan)
         text = (self.root / "first.yaml").read_text()
-        # Every commented field is one that can be taken in.
+        # Every commented field is valid when uncommented.
         opened = re.sub(r"^  # ([a-z_.]+: )", r"  \1", text, flags=re.M)
         self.write("all.yaml", opened)
         plan = self.petlab("plan", "all.yaml", "--worker", WORKER)

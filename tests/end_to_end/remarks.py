@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tags and notes on trials and sweeps, and where they go.
+"""Tests tags and notes on trials and sweeps, and their place in files, merges and answers.
 
 usage: remarks.py FOLDER_OF_PROGRAMS
 """
@@ -25,7 +25,7 @@ class Remarks(ExchangeWorld):
         return done.out if code == 0 else done.err
 
     def rows(self, where, name="a"):
-        """Ids of trials with results that a condition finds."""
+        """Ids of trials with results that a condition selects."""
         done = self.petlab("results", "--db", f"{name}.db", "--by", "trial_id", "--where", where, "--format", "json")
         self.assertEqual(done.code, 0, done)
         return [row["trial_id"] for row in json.loads(done.out) if row["trial_id"] in self.ids]
@@ -53,7 +53,7 @@ class Remarks(ExchangeWorld):
                           {"tag": "lr-sweep", "trials": 2}, {"tag": "paper", "trials": 8}])
         done = self.petlab("results", "--db", "a.db", "--where", "tag=god")
         self.assertEqual((done.code, done.err), (2, "petlab: no trial has tag god; did you mean good?\n"))
-        # What is so already is not written down again.
+        # Remarks that change nothing are not written.
         before = self.files("a")
         self.tags(second, "+good", "-none")
         self.assertEqual(self.files("a"), before)
@@ -139,7 +139,7 @@ class Remarks(ExchangeWorld):
         self.assertEqual(self.remarks("b"), wanted)
         self.on("b", "db", "check")
         self.assertEqual(self.as_json("b", "db", "import", "a.tar.gz")["remarks"], 0)
-        # Both say something: all of it is there on both sides then, the latest of a tag decides.
+        # Remarks of both sides are merged. For each tag the latest remark counts.
         self.tags(first, "-good", name="b")
         self.tags(second, "+b", name="b")
         self.tags(second, "+a")
@@ -148,10 +148,10 @@ class Remarks(ExchangeWorld):
         self.assertEqual(self.remarks("a"), self.remarks("b"))
         self.assertEqual(self.tags(first, second), f"{first}  no tags\n{second}  a, b\n")
         self.on("a", "db", "check")
-        # The runs folder holds all of it.
+        # The runs folder has everything for a rebuild.
         self.assertEqual(self.petlab("db", "rebuild", "--db", "r.db", "--runs", "a.runs").code, 0)
         self.assertEqual(self.remarks("r"), self.remarks("a"))
-        # What the database has not, check tells and ingest brings.
+        # check reports remarks that the database lacks, and import reads them.
         with open(self.root / f"a.runs/{first}/remarks.jsonl", "a") as file:
             file.write('{"v":1,"time":9,"tag":"late"}\n{"v":1,"time":10,"tag":"a b"}\n{"v":1,"tim')
         found = json.loads(self.on("a", "db", "check", "--json", code=1).out)["findings"]
@@ -174,7 +174,7 @@ class Remarks(ExchangeWorld):
             self.faults = ""
             self.assertIn(self.petlab("db", "import", "--db", "k.db", "--runs", "k.runs").code, (0, 1))
             self.assertEqual(self.tags(first, "+good", name="k"), f"{first}  good\n")
-            # Half a line of the killed one is named, and nothing else.
+            # The only finding is the incomplete line of the killed command.
             found = self.petlab("db", "check", "--json", "--db", "k.db", "--runs", "k.runs").out
             self.assertLessEqual({one["kind"] for one in json.loads(found)["findings"]}, {"unreadable_file"})
             if done.code == 0:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Report pages in a real Chromium: what they draw, what they do by mouse and keyboard, what they may.
+"""Tests report pages in a real Chromium: drawing, mouse and keyboard, and their security policy.
 
 usage: report_page.py FOLDER_OF_PROGRAMS
 """
@@ -30,7 +30,7 @@ grid:
   seed: [1, 2]
 """
 EVIL = "<script>alert(1)</script>"
-# What would be an expression of Vega, were it not a text.
+# A text that would be harmful as a Vega expression.
 SIGNAL = "datum.constructor.constructor('alert(2)')()"
 REPORT = """report: pages
 about: "{evil} about"
@@ -57,7 +57,7 @@ sections:
         - {{key: one, name: "{signal}", where: {{variant: [small, middle]}}}}
         - {{key: two, name: "{evil}", where: {{variant: large}}}}
 """.format(evil=EVIL, signal=SIGNAL)
-PATIENCE = 60_000  # ms; a page is made anew as often as a tenth of the time allows
+PATIENCE = 60_000  # ms; rendering a page may take at most a tenth of the time, so updates can be rare
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
@@ -74,7 +74,7 @@ class ReportPage(ScriptedWorld):
         (self.root / "home/figures").symlink_to(FIGURES)
         done = self.petlab("run", "sweep.yaml", "--slots", 2, "--retry-delay", "10ms", "--retries",
                            0, "--worker", WORKER)
-        self.assertEqual(done.code, 1, done)  # the broken variant
+        self.assertEqual(done.code, 1, done)  # because of the broken variant
         for folder in self.attempt_folders():
             lines = [f"line {line} of it" for line in range(1, 31)]
             (folder / "log.txt").write_text("\n".join([*lines, "\033[31mthe end"]) + "\n")
@@ -86,7 +86,7 @@ class ReportPage(ScriptedWorld):
         self.assertEqual((done.code, done.err), (0, ""), done)
 
     def open(self, viewport=WIDE, **options):
-        """The page, without a network; what it says and asks for is in self.said and self.asked."""
+        """Opens the page without a network. Its console messages are in self.said, its requests in self.asked."""
         browser = PLAYWRIGHT.chromium.launch(
             executable_path=shutil.which("chromium"),
             args=["--no-sandbox", "--disable-gpu", "--disable-background-networking",
@@ -105,13 +105,13 @@ class ReportPage(ScriptedWorld):
         return page
 
     def assert_silent(self):
-        """Nothing went wrong in the page, and it asked for nothing but itself."""
+        """Checks that the page had no errors and made no requests except for itself."""
         self.assertEqual(self.said, [])
         asked = [url for url in self.asked if not url.startswith("data:,")]
         self.assertEqual(asked, [(self.root / "out/pages.html").as_uri()])
 
     def assert_rows(self, page, heads):
-        """Waits for these heads of rows that are shown: a page answers when it comes to it."""
+        """Waits until the page shows exactly these row headers."""
         expect(page.locator("#scores tbody tr:visible th[scope=row]")).to_have_text(heads)
 
     def assert_focused(self, page, id):
@@ -129,7 +129,7 @@ class ReportPage(ScriptedWorld):
     def test_figures_are_drawn_from_the_data_within(self):
         page = self.open()
         marks = page.locator("#sizes .plot .mark-symbol.role-mark path")
-        # Three sizes, and a click surface of the legend aside.
+        # Three sizes, without the legend's clickable area.
         self.assertEqual(marks.count(), 3)
         self.assertEqual(page.locator("#sizes .plot .mark-line.role-mark path").count(), 2)
         self.assertEqual(page.locator("#sizes .plot .mark-rule.role-mark line").count(), 3)
@@ -181,7 +181,7 @@ class ReportPage(ScriptedWorld):
         self.assert_rows(page, [EVIL, "broken", "middle", "large"])
         size.click()
         self.assert_rows(page, planned)
-        # What has no value comes last both ways.
+        # Rows without a value are last in both orders.
         score = page.get_by_role("button", name="score", exact=True)
         for direction in ("descending", "ascending"):
             score.click()
@@ -217,9 +217,9 @@ class ReportPage(ScriptedWorld):
         for words in ("pages: middle", f"petlab show {ids[0]}", "finished", "scripted-worker 1",
                       "module_bottleneck", "training_learning_rate"):
             expect(opened).to_contain_text(words)
-        # The seed is what they differ in.
+        # Its trials differ only in the seed.
         expect(opened.locator("dt.differs")).to_have_text(["seed"])
-        # A line a trial over the steps at which it was validated.
+        # The chart has one line for each trial over its validated steps.
         page.wait_for_selector("dialog .plot[data-drawn]")
         expect(dialog.locator("select")).to_have_value("validation films accuracy")
         marks = dialog.locator(".plot .mark-symbol.role-mark path")
@@ -228,7 +228,7 @@ class ReportPage(ScriptedWorld):
         expect(marks).to_have_count(2 * 40)
         page.get_by_role("button", name="Close").click()
         expect(dialog).to_be_hidden()
-        # One that failed says why, with the last lines of its log.
+        # A failed trial has its reason and the last lines of its log.
         page.locator('[id="scores/broken/score"]').click()
         failed = page.get_by_role("dialog", name="broken · score")
         failed.locator("summary").first.click()
@@ -236,7 +236,7 @@ class ReportPage(ScriptedWorld):
                       "line 30 of it", "\N{REPLACEMENT CHARACTER}[31mthe end"):
             expect(failed).to_contain_text(words)
         self.assertNotIn("line 19 of it", failed.inner_text())
-        # Beside it is outside of it.
+        # A click outside the dialog closes it.
         page.mouse.click(5, 5)
         expect(failed).to_be_hidden()
         self.assert_silent()
@@ -258,7 +258,7 @@ class ReportPage(ScriptedWorld):
         dialog = page.get_by_role("dialog", name="middle · score")
         dialog.wait_for()
         expect(page.locator("#tip")).to_be_hidden()
-        # Tab stays within, and a trial is opened by Enter.
+        # Tab stays inside the dialog, and Enter opens a trial.
         for _ in range(10):
             page.keyboard.press("Tab")
             if page.evaluate("document.activeElement.tagName") == "SUMMARY":
@@ -268,7 +268,7 @@ class ReportPage(ScriptedWorld):
         page.keyboard.press("Escape")
         expect(dialog).to_be_hidden()
         self.assert_focused(page, "scores/middle/score")
-        # One stop a table: the next is behind it. Up from the first row is the column's button.
+        # A table is a single tab stop. Up from the first row leads to the column's button.
         page.keyboard.press("ArrowUp")
         page.keyboard.press("ArrowUp")
         expect(page.get_by_role("button", name="score", exact=True)).to_be_focused()
@@ -296,7 +296,7 @@ class ReportPage(ScriptedWorld):
                     found = page.evaluate("axe.run().then((result) => result.violations.map("
                                           "(one) => [one.id, one.nodes.map((node) => node.html)]))")
                     self.assertEqual(found, [], f"{viewport['width']} {scheme} {state}")
-                # Nothing is wider than the screen but what scrolls within itself.
+                # Nothing is wider than the screen, except parts that scroll.
                 self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"),
                                      viewport["width"])
 
@@ -343,7 +343,7 @@ class LivePage(ScriptedWorld):
     serve = serving.Serving.serve
 
     def open(self, address):
-        """Another browser; what it says and asks for is in .said and .asked of the page."""
+        """Opens another browser. The page's .said has its console messages, .asked its requests."""
         browser = PLAYWRIGHT.chromium.launch(
             executable_path=shutil.which("chromium"),
             args=["--no-sandbox", "--disable-gpu", "--disable-background-networking",
@@ -355,7 +355,7 @@ class LivePage(ScriptedWorld):
         page.on("pageerror", lambda error: page.said.append(f"error: {error}"))
         page.on("request", lambda request: page.asked.append(request.url))
         page.goto(address)
-        # Gone with a reload.
+        # A reload would remove this.
         page.evaluate("window.stays = true")
         return page
 
@@ -382,10 +382,10 @@ class LivePage(ScriptedWorld):
             expect(page.locator("#live-now progress")).to_have_attribute("value", "30")
             expect(page.locator("ul.progress")).to_contain_text("1 of 2 trials done",
                                                                 timeout=PATIENCE)
-            # Its size is known before it has run; a score is not.
+            # A pending trial has a size, but no score yet.
             expect(self.scores_of(page, "v1")).not_to_have_count(1)
             expect(self.scores_of(page, "v2")).to_have_count(1)
-        # What a reader has opened stays open.
+        # Open parts and filters stay across updates.
         first = pages[0]
         first.locator("#scripted .columns summary").click()
         filtering = first.get_by_role("searchbox")
@@ -416,7 +416,7 @@ class LivePage(ScriptedWorld):
         for page in pages:
             expect(page.locator("#live-state")).to_contain_text("live, as of", timeout=PATIENCE)
             self.assertTrue(page.evaluate("window.stays"))
-            for line in page.said:  # of the connection that was lost, and of it alone
+            for line in page.said:  # only errors about the lost connection
                 self.assertRegex(line, r"^error: Failed to load resource: net::ERR_")
             self.assertEqual([url for url in page.asked
                               if not url.startswith(address) and not url.startswith("data:,")], [])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""petlab serve: the reports in a browser while a sweep runs. usage: serving.py FOLDER_OF_PROGRAMS"""
+"""Tests petlab serve, which shows reports while a sweep runs. usage: serving.py FOLDER_OF_PROGRAMS"""
 import gzip
 import json
 import pathlib
@@ -23,12 +23,12 @@ class Answer:
 
 
 class Events:
-    """A page that is open: reads server-sent events."""
+    """An open page, which reads server-sent events."""
 
     def __init__(self, connection):
         self.socket = connection
         self.data = b""
-        self.last = {}  # by kind
+        self.last = {}  # the last event by kind
 
     def next(self, kind=None, seconds=60):
         end = time.monotonic() + seconds
@@ -48,7 +48,7 @@ class Events:
             self.data += more
 
     def now(self, wanted, seconds=30):
-        """What runs now, once that text is in it."""
+        """Waits until the running trials contain the text, and returns them."""
         while True:
             html = json.loads(self.next("now", seconds)[1])
             if wanted in html:
@@ -78,7 +78,7 @@ class Serving(ScriptedWorld):
         try:
             connection.sendall(text if isinstance(text, bytes) else text.encode())
         except (BrokenPipeError, ConnectionResetError):
-            pass  # it has heard enough, and may have said so
+            pass  # the server may close the connection early
         if not read:
             return connection
         data = b""
@@ -127,7 +127,7 @@ class Serving(ScriptedWorld):
         trial = self.query("SELECT trial_id FROM trials")[0]["trial_id"]
         first, second = self.open_events(server), self.open_events(server)
         html = first.now(f"<code>{trial[:8]}</code>")
-        # The loss of a trial that runs.
+        # The loss of a running trial.
         self.assertRegex(html, r'<progress max="40" value="30"')
         self.assertRegex(html, r'aria-label="loss from [\d.e-]+ at step 1 to [\d.e-]+ at step 30')
         self.assertEqual(len(re.search(r'<polyline points="([^"]*)"', html)[1].split()), 30)
@@ -151,7 +151,7 @@ class Serving(ScriptedWorld):
         self.until(lambda: re.search(r'data-value="[\d.]+"', self.request(server, "/main").text))
         self.assertIn("1 of 1 trials done", self.request(server, "/main").text)
         for events in (first, second):
-            # The page may have come before what runs now, and was read with it.
+            # The page's event may have come before that of running trials, and was read with it.
             if events.last["page"] == tag:
                 self.assertNotEqual(events.next("page")[1], tag)
 
@@ -166,7 +166,7 @@ class Serving(ScriptedWorld):
         events = self.open_events(server)
         events.now(f"<code>{trial[:8]}</code>")
         self.until(lambda: "1 running" in self.request(server, "/main").text)
-        # Nobody writes this into the database.
+        # No process writes this to the database.
         run.send_signal(signal.SIGKILL)
         self.end(run)
         events.now("Nothing runs now.")
@@ -196,7 +196,7 @@ class Serving(ScriptedWorld):
         gate.touch()
         self.assertEqual(self.end(run).code, 0)
         self.assertEqual(len(losses("--split", "progress")), 9)
-        # The same from the runs folder.
+        # A rebuild from the runs folder gives the same.
         points = self.query("SELECT place, step, steps, reports, loss FROM loss_points")
         done = self.petlab("db", "rebuild", "--db", "anew.db", "--runs", "sweep.runs")
         self.assertEqual(done.code, 0, done)
@@ -307,7 +307,7 @@ class Serving(ScriptedWorld):
             self.assertIn(answer.status if answer else None, statuses, text[:60])
             self.assertEqual(self.request(server).status, 200)
         self.assertLess(memory() - before, 4 << 10)
-        # Several requests on one connection, sent at once.
+        # Several requests on one connection, sent together.
         one = f"GET /main HTTP/1.1\r\n{host}\r\n"
         connection = self.send(server, one * 3 + one.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n"),
                                read=False)
@@ -320,7 +320,7 @@ class Serving(ScriptedWorld):
         self.finished_sweep()
         server = self.serve()
         live = [self.open_events(server) for _ in range(64)]
-        # Ask for the page, or begin to, and then do nothing.
+        # Clients that send a request, or a part of it, and then do nothing.
         slow = [self.send(server, f"GET / HTTP/1.1\r\nHost: localhost\r\n{end}", read=False)
                 for end in ["\r\n" * 20, ""] * 20]
         statuses = []
@@ -371,7 +371,7 @@ class Serving(ScriptedWorld):
         kept = self.root / "kept.db"
         (self.root / "sweep.db").rename(kept)
         self.assertIn('role="alert"', events.now("the database is gone"))
-        # What it held is still there to be read.
+        # The open database can still be read.
         self.assertEqual(self.request(server).status, 200)
         (self.root / "sweep.db").write_bytes(b"no database at all" * 100)
         self.assertIn("sweep.db", events.now("sweep.db: "))
@@ -381,7 +381,7 @@ class Serving(ScriptedWorld):
                                    "--worker", WORKER))
         self.assertEqual(done.code, 0, done)
         events.now("Nothing runs now.")
-        # It may have been told before that, or while the sweep ran.
+        # The event may have come earlier, while the sweep was running.
         if events.last["page"] == tag:
             self.assertNotEqual(events.next("page")[1], tag)
         self.until(lambda: "3 of 3 trials done" in self.request(server, "/main").text)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""petlab run --launcher slurm on a real Slurm, which the test starts and stops.
+"""Tests petlab run --launcher slurm with a real Slurm, which the test starts and stops.
 
 usage: slurm.py FOLDER_OF_PROGRAMS [CLASS...]; trains with the scripted worker of tests/orchestrator.
-Exit code 77 (skipped) where Slurm's programs are missing.
+The exit code is 77 (skipped) without Slurm's programs.
 """
 import json
 import os
@@ -71,7 +71,7 @@ class SlurmCase(TinyWorld):
         process.communicate()
 
     def finished_files(self):
-        """How often each trial was trained to its end, by what workers wrote."""
+        """How often each trial was finished, according to the workers' files."""
         times = {}
         for folder in self.attempt_folders():
             over = any(event["type"] == "finished" for event in self.events(folder))
@@ -90,7 +90,7 @@ class SlurmCase(TinyWorld):
         self.assertEqual(list((self.root / "sweep.runs/.locks").glob("*")), [])
 
     def other_program(self, name, text):
-        """Puts a shell script before Slurm's program of that name; $REAL is the real one."""
+        """Replaces Slurm's program by a shell script, in which $REAL is the real one."""
         real = self.cluster.run("which", name).stdout.strip()
         file = self.write(f"bin/{name}", f"#!/bin/sh\nREAL={real}\n{text}\n")
         file.chmod(file.stat().st_mode | stat.S_IXUSR)
@@ -101,16 +101,16 @@ class SlurmCase(TinyWorld):
 
 class WholeSweep(SlurmCase):
     def test_250_trials_outlive_two_kills_a_scancel_and_a_drained_node(self):
-        # One trial takes long, so that it is surely there to be cancelled.
+        # One long trial is certain to be running when it is cancelled.
         self.sweep(250, "{steps: 4, step_ms: 250, checkpoint_every: 2}",
                    "when:\n  - {if: {seed: 7}, set: {user.steps: 60}}\n"
                    "  - {if: {seed: 8}, set: {user.steps: 60}}\n")
-        # Options that are no part of what is tested, but must arrive.
+        # Options that must reach Slurm, although the test does not need them.
         options = ["--slurm-partition", "main", "--slurm-arg=--nice=1", "--slurm-time", "30"]
         first = self.begin(*options)
         self.until(FINISHED, 20)
         self.kill(first)
-        # It goes on without an orchestrator.
+        # Jobs continue without an orchestrator.
         before = sum(self.finished_files().values())
         limit = time.monotonic() + 60
         while sum(self.finished_files().values()) == before:
@@ -132,7 +132,7 @@ class WholeSweep(SlurmCase):
         self.cluster.run("scontrol", "update", "NodeName=n2", "State=RESUME")
         self.check_complete(self.end(third), 250)
         attempts = self.query(ATTEMPTS)
-        # Adopted, not repeated: the only second attempt is that of the job that was cancelled.
+        # Jobs were adopted and not repeated: only the cancelled one has a second attempt.
         self.assertEqual([row["outcome"] for row in attempts if row["number"] > 1], ["finished"])
         stopped = [row for row in attempts if row["outcome"] != "finished"]
         self.assertEqual([(row["outcome"], row["reason"]) for row in stopped],
@@ -142,10 +142,10 @@ class WholeSweep(SlurmCase):
         self.assertGreater(again["resume_step"], 0)
         self.assertEqual({row["launcher"] for row in attempts}, {"slurm"})
         self.assertEqual([row for row in attempts if row["host"] not in self.cluster.nodes], [])
-        # No submission had more tasks than Slurm takes.
+        # No submission exceeded Slurm's limit of tasks.
         tasks = [int(row["job"].split("_")[1]) for row in attempts]
         self.assertLess(max(tasks), 100)
-        # The files say the same as the database.
+        # A rebuild from the files gives the same database.
         results = self.query(RESULTS)
         (self.root / "sweep.db").rename(self.root / "first.db")
         rebuilt = self.petlab("db", "rebuild", "--runs", "sweep.runs", "--db", "sweep.db")
@@ -156,14 +156,14 @@ class WholeSweep(SlurmCase):
 
 class Faults(SlurmCase):
     def test_a_silent_slurmctld_is_waited_for(self):
-        # More than can run at once, so that some wait in Slurm's queue meanwhile.
+        # More trials than can run at the same time, so that some wait in Slurm's queue.
         self.sweep(40, "{steps: 4, step_ms: 250}")
         said = self.root / "said.txt"
         with open(said, "wb") as out:
             run = self.begin(stderr=out)
         self.until("SELECT count(*) FROM attempts WHERE started_at IS NOT NULL", 4)
         self.cluster.stop_daemon("slurmctld")
-        # How long a command of Slurm waits for it is Slurm's own matter.
+        # Slurm decides how long its commands wait for slurmctld.
         deadline = time.monotonic() + 60
         while "Slurm does not answer (" not in said.read_text():
             self.assertLess(time.monotonic(), deadline)
@@ -211,7 +211,7 @@ class Faults(SlurmCase):
         run = self.begin()
         self.until("SELECT count(*) FROM progress WHERE step > 40", 1)
         self.kill(run)
-        # From now on it takes less than the limit; from its start it has had more.
+        # The rest takes less than the limit, but the job has already run longer than that.
         done = self.end(self.begin("--time-limit", "10s"))
         self.assertEqual(done.code, 1, done)
         self.assertIn("ran longer than 10 s (--time-limit)", done.err)
@@ -279,7 +279,7 @@ class Faults(SlurmCase):
         self.assertLess(attempts[1]["resume_step"], attempts[2]["resume_step"])
 
     def test_jobs_that_slurm_forgets_are_judged_by_their_files(self):
-        # As where MinJobAge is over and there is no accounting.
+        # Like after MinJobAge on a cluster without accounting.
         self.other_program("squeue", """
 out=$("$REAL" "$@") || exit $?
 printf '%s\\n' "$out" | grep -v -e '|COMPLETED|' -e '|FAILED|' -e '|CANCELLED|' || true""")
@@ -343,7 +343,7 @@ exit 1""")
         done = self.end(self.begin())
         self.check_complete(done, 6)
         self.assertEqual(len(self.attempt_folders()), 6)
-        # One array, found by its name.
+        # There was one array, found by its name.
         jobs = {row["job"].split("_")[0] for row in self.query("SELECT job FROM attempts")}
         self.assertEqual(len(jobs), 1)
 
@@ -385,7 +385,7 @@ exit 1""")
         self.assertEqual(here.code, 1, here)
         self.assertIn("2 trial(s) run as Slurm jobs; `petlab run --launcher slurm` takes them "
                       "over", here.err)
-        # A trial that the sweep no longer has is not trained on.
+        # A trial that was removed from the sweep is stopped.
         self.sweep(1, "{steps: 12, step_ms: 250, checkpoint_every: 2}")
         self.assertEqual(self.end(self.begin()).code, 0)
         self.check_nothing_left()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Choosing, changing, repeating and discarding the trials of a sweep.
+"""Tests selecting, changing, rerunning and discarding trials of a sweep.
 
 usage: steering.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator.
 """
@@ -120,7 +120,7 @@ class Set(Steering):
         self.assertNotIn("replaces", text)
         configs = [trial["config"] for trial in self.plan("--set", "user.note=a=b")["trials"]]
         self.assertEqual({config["user"]["note"] for config in configs}, {"a=b"})
-        # Also what variants say of it, and conditions see it.
+        # --set also overrides variants, and conditions use its values.
         found = self.plan("--set", "module.mask=none", "--set", "module.share=false")
         self.assertEqual({trial["config"]["module"]["mask"] for trial in found["trials"]}, {"none"})
         self.assertEqual([note for note in found["notes"] if "--set" in note],
@@ -198,7 +198,7 @@ class Again(Steering):
         wanted = {trial: 2 if trial in (first, second) else 1 for trial in self.trials}
         self.assertEqual(self.attempts(), wanted)
         self.assertEqual(self.outcomes(), {"finished": 8})
-        # What was there stays.
+        # Earlier attempts stay.
         self.assertEqual(self.query(f"SELECT DISTINCT attempt FROM metrics WHERE trial_id = '{first}'"),
                          [{"attempt": 1}, {"attempt": 2}])
         self.assertEqual(self.run_scripted().code, 0)
@@ -211,7 +211,7 @@ class Again(Steering):
     def test_all_are_made_again_and_the_old_results_count_until_then(self):
         self.write("sweep.yaml", SWEEP.replace("steps: 2", "steps: 10, step_ms: 40"))
         self.assertEqual(self.run_scripted().code, 0)
-        self.assertEqual(self.outcomes(), {"finished": 12})  # six of setUp
+        self.assertEqual(self.outcomes(), {"finished": 12})  # including six of setUp
         self.trials = self.ids()
         process = self.start_scripted("--rerun", "all", "--only", "variant=small", slots=1)
         self.until(lambda: self.outcomes()["finished"] > 12)
@@ -224,7 +224,7 @@ class Again(Steering):
         states = {trial["id"]: trial["state"] for trial in self.plan()["trials"]}
         self.assertEqual({states[trial] for trial in waiting}, {"interrupted"})
         self.assertIn("attempt 1 counts until a later one finishes", self.decide("show", waiting[0]).out)
-        self.assertEqual(self.run_scripted().code, 0)  # goes on with them
+        self.assertEqual(self.run_scripted().code, 0)  # continues the rerun
         self.assertEqual(self.outcomes()["finished"], 15)
         number = self.attempts()
         self.assertEqual([number[trial] > 1 for trial in self.trials], [True] * 3 + [False] * 3)
@@ -287,7 +287,7 @@ class Again(Steering):
         self.assertIn("an outlier of the cluster", self.decide("show", trial).out)
         self.assertEqual(self.decide("hide", trial, "--why", "an outlier of the cluster", code=1).err,
                          f"{trial} is already hidden\n")
-        # It is run like any other, and is not made again.
+        # A hidden trial is run like any other, but not rerun.
         self.assertEqual(self.run_scripted().code, 0)
         self.assertEqual(self.outcomes(), {"finished": 6})
         self.decide("hide", "--undo", trial)
@@ -338,7 +338,7 @@ class WhereNumbersComeFrom(Steering):
         self.assertIn(f"petlab {row['commit']} ", page.out.replace("</li>", " "))
         self.assertIn("scripted-worker abc (with changes), LibTorch 9.9, ", page.out)
         self.assertIn(": 2 trials</li>", page.out)
-        # The runs folder tells it all again, also of sweeps as they were before.
+        # A rebuild from the runs folder gives the same, including earlier definitions of sweeps.
         self.write("sweep.yaml", SWEEP + "about: edited\n")
         self.assertEqual(self.run_scripted("--only", "seed=1").code, 0)
         done = self.petlab("db", "rebuild", "--db", "new.db", "--runs", "sweep.runs")

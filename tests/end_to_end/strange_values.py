@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Names and values that nobody wants in a database: kept exactly, or refused by name.
+"""Tests strange names and values: they are kept exactly, or refused by name.
 
 usage: strange_values.py FOLDER_OF_PROGRAMS
 """
@@ -12,7 +12,7 @@ from scripted_world import ScriptedWorld
 
 NAMES = ["Robert'); DROP TABLE trials;--", '"quoted"', "back\\slash", "tab\tbed", "two\nlines",
          "é漢😀", '$.x"[0]', " spaces ", "", "%s{0}", "'; ATTACH 'x' AS y;--", "x" * 3000]
-# Says the metrics of user.says, their values as they stand there.
+# Reports the metrics in user.says, with their values as written there.
 WORKER = """#!/usr/bin/env python3
 import json, os, pathlib, sys, time
 if sys.argv[1] == "--describe":
@@ -41,7 +41,7 @@ class StrangeValues(ScriptedWorld):
         self.write("odd.py", WORKER).chmod(0o755)
 
     def write_users(self, *users):
-        """A trial for each, with seeds 1, 2, …; YAML knows no pairs of surrogates."""
+        """Writes a sweep with a trial for each `user`, with seeds 1, 2, …. YAML has no surrogate pairs."""
         rows = [f"  v{seed}: {{seed: {seed}, user: {json.dumps(user, ensure_ascii=False)}}}\n"
                 for seed, user in enumerate(users, 1)]
         self.write("sweep.yaml", tiny_world.SWEEP + "variants:\n" + "".join(rows))
@@ -79,7 +79,7 @@ class StrangeValues(ScriptedWorld):
                 self.assertEqual([row["m_mean"] for row in rows], [place], name)
 
     def test_user_keys_of_any_text_are_kept_and_those_without_quotes_are_asked_for(self):
-        names = [name for name in NAMES if len(name) < 1000]  # YAML's limit for keys
+        names = [name for name in NAMES if len(name) < 1000]  # YAML limits the length of keys
         self.write_users(*({name: place, "says": f'{{"m": {place}}}'}
                            for place, name in enumerate(names)))
         self.run_odd()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A sweep file's mistakes as a user sees them. usage: sweep_mistakes.py FOLDER_OF_PROGRAMS"""
+"""Tests the messages about mistakes in sweep files. usage: sweep_mistakes.py FOLDER_OF_PROGRAMS"""
 import tiny_world
 from tiny_world import SWEEP, VARIANTS, TinyWorld
 
@@ -50,7 +50,7 @@ when, exclude (nearest: grid)
         self.assertIn("sweep tiny: 4 trials\n", done.out)
         self.assertRegex(done.out, r"\n[0-9a-f]{16}  \S+ +\S+, seed \d+  new +never tried\n")
         made = [path for path in sorted(self.root.rglob("*")) if path not in before]
-        # Digests of files are remembered.
+        # Only the cache of file digests is written.
         self.assertTrue(all(self.root / "home/cache" in (path, *path.parents) for path in made),
                         made)
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What `petlab db export --tensorboard` writes, read by TensorBoard itself.
+"""Tests that TensorBoard reads the files of `petlab db export --tensorboard`.
 
 usage: tensorboard.py FOLDER_OF_PROGRAMS
 
-Exit code 77 (skipped) where TensorBoard is not there (scripts/tensorboard_venv.sh makes it).
+The exit code is 77 (skipped) without TensorBoard (scripts/tensorboard_venv.sh installs it).
 """
 import json
 import os
@@ -18,7 +18,7 @@ if "PETLAB_TENSORBOARD" not in os.environ:
         print("skipped: TensorBoard is not there; scripts/tensorboard_venv.sh installs it")
         sys.exit(77)
     os.environ["PETLAB_TENSORBOARD"] = found.stdout.strip()
-    # Not from here: this file has the package's name.
+    # Restarts elsewhere, since this file has the package's name.
     os.execv(found.stdout.strip(), [found.stdout.strip(), __file__, *sys.argv[1:]])
 
 HERE = sys.path.pop(0)
@@ -43,7 +43,7 @@ class Tensorboard(ExchangeWorld):
         self.assertEqual(len(folders), 4)
         for folder in folders:
             trial = folder.name
-            # Sums are compared by the reader of records: a wrong one ends the file.
+            # The record reader checks checksums and stops at a wrong one.
             raw = list(RawEventFileLoader(str(next(folder.iterdir()))).Load())
             self.assertEqual(len(raw), 1 + 1 + 7 + 1)
             events = EventAccumulator(str(folder), size_guidance={"tensors": 0})

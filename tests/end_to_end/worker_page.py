@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the workers of docs/guides/another-model.md: with the package petlab, and without it.
+"""Runs the workers of docs/guides/another-model.md, with the package petlab and without it.
 
 usage: worker_page.py FOLDER_OF_PROGRAMS
 """
@@ -46,7 +46,7 @@ class WorkerPage(ScriptedWorld):
         process = self.start("run", "sweep.yaml", "--slots", 1, "--worker", self.worker)
         self.until(lambda: any(event["type"] == "checkpoint" for folder in self.attempt_folders()
                                for event in self.events(folder)))
-        process.send_signal(signal.SIGTERM)  # as Ctrl-C twice
+        process.send_signal(signal.SIGTERM)  # like two Ctrl-C
         done = self.end(process)
         self.assertEqual(done.code, 3, done)
         self.assertEqual(self.outcomes(), {"stopped": 1})
