@@ -25,7 +25,7 @@ def db(swept: World) -> petlab.Database:
 
 
 def asked(swept: World, *words: str) -> list[dict[str, Any]]:
-    """The program's own answer."""
+    """The program's answer."""
     out, _ = swept.petlab(*words, "--db", "sweep.db", "--format", "jsonl")
     return [json.loads(line) for line in out.splitlines()]
 
@@ -37,12 +37,12 @@ def test_a_row_is_a_trial_and_a_metric(db: petlab.Database) -> None:
     assert len(frame) == 24
     assert frame.trial_id.nunique() == 24
     assert set(frame.split) == {"test"} and set(frame.metric) == {"score"}
-    # What differs is there, what is equal everywhere is not.
+    # Only fields that differ between trials are columns.
     assert {"module_kind", "module_share", "module_rank", "user.steps"} <= set(frame.columns)
     assert not {"backbone", "training_epochs", "user.metrics"} & set(frame.columns)
     assert frame.step.dtype == "int64" and frame.value.dtype == "float64"
     assert frame.module_share.dtype == "bool" and frame.module_rank.dtype == "Int64"
-    # Of two sweeps, in one row.
+    # Variants of both sweeps are in one row.
     assert set(frame.variant) == {"vanilla, plain", "shared", "masked", "low_rank"}
 
 
@@ -310,7 +310,7 @@ def test_a_database_of_version_1_is_read_through_an_updated_copy(tmp_path: Path)
 
 
 def test_a_folder_that_cannot_be_written(copied: Path, monkeypatch: Any) -> None:
-    # As root every folder can be; what counts is that nothing is made beside the file.
+    # root can write to every folder, so the check is that no file is created next to the database.
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
     before = sorted(copied.parent.iterdir())
     db = petlab.open(copied)
@@ -335,13 +335,13 @@ def test_a_writer_that_starts_during_a_read_is_noticed(copied: Path, monkeypatch
         connection.execute("SELECT count(*) FROM trials").fetchone()
         writer.execute("UPDATE trials SET bls_bits = 1")
         writer.commit()
-    # What fails because of the writer is no damage either.
+    # An error caused by the writer must not be reported as damage.
     with noticed(), reading(copied):
         writer.execute("UPDATE trials SET bls_bits = 2")
         writer.commit()
         raise sqlite3.DatabaseError("database disk image is malformed")
     assert len(db.rows()) == 24
-    # A log next to the file says that there is a writer: the next read shares its locks.
+    # A log next to the file shows that there is a writer, so the next read uses its locks.
     writer.execute("PRAGMA journal_mode = WAL")
     writer.execute("UPDATE trials SET stored_bits = 77")
     writer.commit()
@@ -383,7 +383,7 @@ def test_importing_is_quick_and_brings_no_pandas() -> None:
 
 
 def test_defaults_are_those_of_the_program(world: World) -> None:
-    """A configuration of which all is default, as trial.json has it."""
+    """Compares the package's defaults with a configuration that has only defaults."""
     world.write(
         "sweep.yaml",
         "sweep: plain\nbase: {backbone: ./backbone, task: cola}\nvariants: {one: {seed: 42}}\n",

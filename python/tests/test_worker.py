@@ -35,7 +35,7 @@ def query(world: World, sql: str, database: str = "sweep.db") -> list[dict[str, 
 
 
 def attempt(folder: Path, **changes: Any) -> Path:
-    """An attempt's directory as petlab makes it."""
+    """Creates an attempt's directory as petlab does."""
     folder.mkdir(parents=True)
     trial = {
         "v": 1, "trial": "ab12", "attempt": 1,
@@ -97,7 +97,7 @@ def test_a_trial_from_started_to_finished(tmp_path: Path) -> None:
     assert last["stored_bits"] == 64 and last["train_seconds"] >= 0 and last["peak_memory_mib"] > 1
     assert [e["path"] for e in found if e["type"] == "checkpoint"] == ["checkpoint/step-10.ckpt"]
     assert list((folder / "checkpoint").iterdir()) == []
-    # An attempt is run once.
+    # An attempt cannot be run twice.
     again = run_line(folder)
     assert again.returncode == 1 and "already contains events" in again.stderr
 
@@ -161,7 +161,7 @@ def test_exceptions_are_failures(tmp_path: Path, raised: str, reason: str, kind:
     assert done.returncode == 0
     last = events(bad)[-1]
     assert (last["type"], last["reason"], last["kind"]) == ("failed", reason, kind)
-    # The next trial is trained all the same, by the same process.
+    # The same process still trains the next trial.
     assert events(good)[-1]["type"] == "finished"
     assert "trial 2 of this process" in done.stdout
 
@@ -264,7 +264,7 @@ def test_checkpoints_are_whole_and_the_last_two_are_kept(tmp_path: Path) -> None
                          ({1, 2}, petlab.WorkerError)):  # fmt: skip
         with pytest.raises(error):
             trial.checkpoint(3, state)
-    # What was not written leaves nothing, and those before stay.
+    # Failed checkpoints leave no files, and earlier ones stay.
     assert sorted(file.name for file in (folder / "checkpoint").iterdir()) == kept
     assert [event["step"] for event in events(folder) if event["type"] == "checkpoint"] == [1, 2]
     resumed = attempt(
@@ -302,7 +302,7 @@ def test_a_stop_comes_after_the_checkpoint(tmp_path: Path) -> None:
 
 
 class Whole:
-    """A whole number of another library."""
+    """A whole number type like those of other libraries."""
 
     def __init__(self, value: int) -> None:
         self.value = value
@@ -370,14 +370,14 @@ def test_a_sweep_is_trained_with_an_interpreter(world: World) -> None:
         "reason": "RuntimeError: the script says so", "note": None,
     }  # fmt: skip
     assert {row["outcome"] for row in told[1:]} == {"finished"}
-    # One process trained several: what it keeps is there for the next. Each has its own log.
+    # One process trained several trials and kept its state, but each trial has a separate log.
     logs = [file.read_text() for file in world.root.glob("sweep.runs/*/1/log.txt")]
     assert sum("trial 2 of this process" in log for log in logs) >= 1
     assert [log.count(" of this process") for log in logs] == [1] * 4
     assert not any("\x1e" in log for log in logs)
     failed = next(log for log in logs if "Traceback" in log)
     assert "in two lines" in failed
-    # Its results are nobody else's: the numerics version is known.
+    # The results are not stale, since the numerics version is recorded.
     assert (
         '"trained":0'
         in world.petlab(
@@ -402,7 +402,7 @@ def test_it_stops_at_a_checkpoint_and_goes_on(world: World) -> None:
     world.sweep(worker)
     (again,) = query(world, "SELECT outcome, resume_step FROM attempts WHERE number = 2")
     assert again["outcome"] == "finished" and again["resume_step"] > 0
-    # The curve goes from the first attempt to the checkpoint, and from there.
+    # The curve has the first attempt up to its checkpoint, then the second one.
     losses = petlab.open(world.root / "sweep.db").history_rows(
         query(world, "SELECT trial_id FROM trials")[0]["trial_id"], "loss", "progress"
     )
@@ -417,7 +417,7 @@ def test_it_stops_at_a_checkpoint_and_goes_on(world: World) -> None:
 def test_a_signal_that_comes_again_does_not_cost_the_checkpoint(
     tmp_path: Path, pause: float
 ) -> None:
-    # Steps so long that both signals come within one, and no checkpoint but what they ask for.
+    # All signals come within one long step, and only they cause a checkpoint.
     user = {"steps": 100, "step_ms": 1000, "checkpoint_every": 1000}
     config = {"backbone": "tiny", "task": "cola", "seed": 7, "module": {"kind": "lora"},
               "training": {}, "data": {}, "user": user}  # fmt: skip
@@ -462,7 +462,7 @@ def test_signals_that_were_ignored_at_the_start_stay_ignored(tmp_path: Path) -> 
 def test_signals_between_trials_and_output_that_nobody_reads(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(PACKAGE)}
     words = [sys.executable, str(LINE), "-"]
-    # It waits for a line, is asked to stop, and stops.
+    # While it waits for a line, it stops on SIGTERM.
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(words, env=environment, **pipes) as process:
         assert process.stdin and process.stdout
@@ -474,7 +474,7 @@ def test_signals_between_trials_and_output_that_nobody_reads(tmp_path: Path) -> 
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 3
-    # Its output breaks, and it finishes all the same.
+    # It finishes even if its output is closed.
     pipes["stderr"] = subprocess.STDOUT
     with subprocess.Popen(words, env=environment, **pipes) as process:
         assert process.stdin and process.stdout
