@@ -46,7 +46,7 @@ def test_a_row_is_a_trial_and_a_metric(db: petlab.Database) -> None:
     assert set(frame.variant) == {"vanilla, plain", "shared", "masked", "low_rank"}
 
 
-def test_values_are_those_of_the_program(swept: World, db: petlab.Database) -> None:
+def test_values_match_the_program(swept: World, db: petlab.Database) -> None:
     for split in ("test", "validation", "train"):
         told = {
             (row["trial_id"], metric): row[f"{metric}_mean"]
@@ -82,7 +82,7 @@ def test_values_are_those_of_the_program(swept: World, db: petlab.Database) -> N
         "metric=score",
     ],
 )
-def test_conditions_are_those_of_the_program(swept: World, db: petlab.Database, where: str) -> None:
+def test_conditions_match_the_program(swept: World, db: petlab.Database, where: str) -> None:
     told = asked(swept, "results", "--by", "trial_id,task", "--where", where)
     rows = db.rows(where)
     assert {row["trial_id"] for row in rows} == {row["trial_id"] for row in told}
@@ -108,7 +108,9 @@ def test_conditions_are_those_of_the_program(swept: World, db: petlab.Database, 
         "seed=42 x",
     ],
 )
-def test_what_the_program_refuses_is_refused(swept: World, db: petlab.Database, where: str) -> None:
+def test_the_package_refuses_what_the_program_refuses(
+    swept: World, db: petlab.Database, where: str
+) -> None:
     swept.petlab("results", "--db", "sweep.db", "--where", where, code=2)
     with pytest.raises(petlab.QuestionError):
         db.rows(where)
@@ -147,7 +149,7 @@ def test_fields_metric_and_steps_are_chosen(db: petlab.Database) -> None:
     assert db.results("seed=7").empty
 
 
-def test_table_and_best_are_those_of_the_program(swept: World, db: petlab.Database) -> None:
+def test_table_and_best_match_the_program(swept: World, db: petlab.Database) -> None:
     table = db.table(by="variant,task", where={"seed": [42, 43]}, metric="score")
     assert list(table.columns) == [
         "variant", "task", "score_mean", "score_sd", "score_n", "pending",
@@ -200,7 +202,7 @@ def test_history_follows_steps(db: petlab.Database, swept: World) -> None:
         db.history("")
 
 
-def test_a_trial_with_all_that_is_known(db: petlab.Database, swept: World) -> None:
+def test_a_trial_has_all_its_details(db: petlab.Database, swept: World) -> None:
     row = db.rows("variant=plain and task=rte and seed=43")[0]
     trial = db.trial(row["trial_id"])
     assert trial.trial_id == row["trial_id"]
@@ -220,7 +222,7 @@ def test_a_trial_with_all_that_is_known(db: petlab.Database, swept: World) -> No
     assert {score["metric"] for score in trial.scores} == {"score", "accuracy", "loss", "extra_1"}
 
 
-def test_what_runs_is_read_too(world: World) -> None:
+def test_running_trials_are_read_too(world: World) -> None:
     world.write(
         "sweep.yaml",
         "sweep: gated\nbase: {backbone: ./backbone, task: cola, module.kind: adapter}\n"
@@ -278,7 +280,9 @@ def _set(file: Path, sql: str) -> None:
         (lambda file: _set(file, "PRAGMA user_version = 0"), "petlab db rebuild"),
     ],
 )  # fmt: skip
-def test_other_files_are_named(copied: Path, make: Callable[[Path], Any], message: str) -> None:
+def test_other_files_are_refused_with_their_name(
+    copied: Path, make: Callable[[Path], Any], message: str
+) -> None:
     make(copied)
     with pytest.raises(petlab.DatabaseError, match=message) as caught:
         petlab.open(copied)
@@ -382,7 +386,7 @@ def test_importing_is_quick_and_brings_no_pandas() -> None:
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
 
-def test_defaults_are_those_of_the_program(world: World) -> None:
+def test_defaults_match_the_program(world: World) -> None:
     """Compares the package's defaults with a configuration that has only defaults."""
     world.write(
         "sweep.yaml",

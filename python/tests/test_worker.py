@@ -65,7 +65,7 @@ def run_line(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[
     )
 
 
-def test_it_tells_what_it_is() -> None:
+def test_a_worker_describes_itself() -> None:
     done = run_line("--describe")
     assert done.returncode == 0
     assert json.loads(done.stdout) == {
@@ -126,7 +126,7 @@ def test_the_configuration_has_types(tmp_path: Path) -> None:
          "config.training.epochs is 1.5, must be a whole number"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_is_a_failure(
+def test_an_unreadable_trial_is_a_failure(
     tmp_path: Path, changes: dict[str, Any], reason: str
 ) -> None:
     folder = attempt(tmp_path / "1", **changes)
@@ -190,7 +190,7 @@ def test_a_failed_device_ends_the_worker(tmp_path: Path, raised: str, last: str 
     assert "trial 1 of this process" in done.stdout
 
 
-def test_what_comes_after_the_end_changes_nothing(tmp_path: Path) -> None:
+def test_an_error_after_the_end_changes_nothing(tmp_path: Path) -> None:
     folder = attempt(tmp_path / "1")
     trial = json.loads((folder / "trial.json").read_text())
     trial["config"]["user"] = {"raise": "late"}
@@ -227,7 +227,7 @@ def test_numbers_of_every_kind(tmp_path: Path) -> None:
                     ("c", 0.30000000000000004, 2, "other")]  # fmt: skip
 
 
-def test_progress_is_told_some_times_a_second_and_before_other_events(tmp_path: Path) -> None:
+def test_progress_is_reported_a_few_times_a_second_and_before_other_events(tmp_path: Path) -> None:
     folder = attempt(tmp_path / "1")
     trial = made(folder)
     for step in range(1, 1001):
@@ -280,7 +280,7 @@ def test_checkpoints_are_whole_and_the_last_two_are_kept(tmp_path: Path) -> None
     assert sorted(file.name for file in (folder / "checkpoint").iterdir()) == kept
 
 
-def test_a_checkpoint_that_json_cannot_hold_says_which_value_and_what_to_do(tmp_path: Path) -> None:
+def test_the_error_about_an_invalid_checkpoint_names_value_and_fix(tmp_path: Path) -> None:
     folder = attempt(tmp_path / "1")
     trial = made(folder)
     with pytest.raises(petlab.WorkerError) as raised:
@@ -311,7 +311,7 @@ class Whole:
         return self.value
 
 
-def test_artifacts_lie_in_the_attempt(tmp_path: Path) -> None:
+def test_artifacts_must_be_inside_the_attempt(tmp_path: Path) -> None:
     folder = attempt(tmp_path / "1")
     trial = made(folder)
     (tmp_path / "out.txt").write_text("x")
@@ -340,7 +340,7 @@ def test_artifacts_lie_in_the_attempt(tmp_path: Path) -> None:
         trial.metric("a", 1, split="test", step=1)
 
 
-def test_a_forked_process_may_not_write(tmp_path: Path) -> None:
+def test_a_forked_process_must_not_write(tmp_path: Path) -> None:
     trial = made(attempt(tmp_path / "1"))
     child = os.fork()
     if child == 0:
@@ -386,7 +386,7 @@ def test_a_sweep_is_trained_with_an_interpreter(world: World) -> None:
     )
 
 
-def test_it_stops_at_a_checkpoint_and_goes_on(world: World) -> None:
+def test_it_stops_at_a_checkpoint_and_resumes(world: World) -> None:
     write_sweep(world, {"steps": 400, "step_ms": 5, "metrics": True})
     worker = f"python3 {LINE}"
     run = ["run", "sweep.yaml", "--slots", "1", "--worker", worker]
@@ -459,7 +459,7 @@ def test_signals_that_were_ignored_at_the_start_stay_ignored(tmp_path: Path) -> 
         assert process.wait(30) == 0
 
 
-def test_signals_between_trials_and_output_that_nobody_reads(tmp_path: Path) -> None:
+def test_signals_between_trials_and_closed_output(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(PACKAGE)}
     words = [sys.executable, str(LINE), "-"]
     # While it waits for a line, it stops on SIGTERM.

@@ -278,7 +278,7 @@ class AwkwardDatabase(AwkwardWorld):
         self.ask("db", "rebuild", "--runs", "sweep.runs", db="rebuilt.db")
         self.check_members("rebuilt.db")
 
-    def test_what_was_reported_past_the_checkpoint_is_in_no_answer(self):
+    def test_values_after_the_checkpoint_are_in_no_answer(self):
         trial = self.resumed
         self.ask("db", "export", "tables")
         texts = {file.name: file.read_text() for file in (self.root / "tables").iterdir()}
@@ -442,7 +442,7 @@ class WithoutVariants(AwkwardWorld):
         self.run_prescribed()
         self.run_prescribed(sweep="named.yaml")
 
-    def test_a_sweep_without_variants_is_named_by_every_interface(self):
+    def test_every_interface_shows_a_sweep_without_variants(self):
         for db in ("sweep.db", "rebuilt.db"):
             if db == "rebuilt.db":
                 self.ask("db", "rebuild", "--runs", "sweep.runs", db=db)

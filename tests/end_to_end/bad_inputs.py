@@ -59,18 +59,18 @@ class BadInputs(TinyWorld):
         content = (self.root / name).read_bytes()
         return lambda: self.write(name, content)
 
-    def test_a_data_file_that_is_empty(self):
+    def test_an_empty_data_file(self):
         mend = self.mend_file("films-train.tsv")
         self.write("films-train.tsv", "")
         self.check("ROOT/films-train.tsv: is empty, expected examples", mend)
 
-    def test_a_label_that_is_not_known(self):
+    def test_an_unknown_label(self):
         mend = self.mend_file("films-dev.tsv")
         self.write("films-dev.tsv", "label\tsentence\nfine\tthe film\nsuper\tthe film\n")
         self.check("ROOT/films-dev.tsv:3: label 'super' is not known, expected one of 'poor', 'fine'",
                    mend)
 
-    def test_a_score_that_is_no_number(self):
+    def test_an_invalid_score(self):
         self.write_grades()
         mend = self.mend_file("grades-test.tsv")
         self.write("grades-test.tsv", "grade\tsentence\n1.5\tthe film\n1,5\tthe film\n")
@@ -82,7 +82,7 @@ class BadInputs(TinyWorld):
         self.write("films-train.tsv", b"label\tsentence\nfine\tthe film\npoor\tthe \xff film\n")
         self.check("ROOT/films-train.tsv:3: byte 10 of the line is not UTF-8 (0xFF)", mend)
 
-    def test_a_glue_file_that_is_missing_is_named_with_its_source(self):
+    def test_a_missing_glue_file_is_reported_with_its_source(self):
         rows = "".join(f"{i}\tis it good\tthe film is {'good' if i % 3 else 'bad'}\t"
                        f"{'entailment' if i % 3 else 'not_entailment'}\n" for i in range(12))
         header = "index\tquestion\tsentence\tlabel\n"
@@ -108,14 +108,14 @@ class BadInputs(TinyWorld):
         self.assertEqual(self.query("SELECT outcome, count(*) AS n FROM attempts GROUP BY 1"),
                          [{"outcome": "failed", "n": 1}, {"outcome": "finished", "n": 2}])
 
-    def test_weights_that_are_cut_off(self):
+    def test_truncated_weights(self):
         file = self.root / "tiny/model.safetensors"
         file.write_bytes(file.read_bytes()[:-100])
         self.check_backbone("ROOT/tiny/model.safetensors: tensor "
                             "encoder.layer.1.output.LayerNorm.bias: its data end at byte 17856, "
                             "beyond the file, which holds 17756 bytes of data")
 
-    def test_a_weight_of_a_wrong_shape(self):
+    def test_a_weight_with_a_wrong_shape(self):
         shapes = bert_shapes(CONFIG) | {"encoder.layer.1.output.dense.weight": (16, 20)}
         write_safetensors(self.root / "tiny/model.safetensors", shapes)
         self.check_backbone("ROOT/tiny/model.safetensors: tensor "

@@ -102,7 +102,7 @@ class Events(ScriptedWorld):
         self.assertEqual(self.run_scripted().code, 1)
         self.assertEqual(len(server.bodies), before, "delivered twice without a kill")
 
-    def test_a_run_that_is_killed_after_each_delivery_delivers_each_event_again(self):
+    def test_a_run_killed_after_each_delivery_delivers_each_event_again(self):
         killed = set()
 
         def decide(moment, event):
@@ -115,7 +115,7 @@ class Events(ScriptedWorld):
         self.check_all_delivered(server)
         self.assertEqual({len(texts) for texts in server.by_id().values()}, {2})
 
-    def test_a_run_that_is_killed_before_each_delivery_delivers_each_event(self):
+    def test_a_run_killed_before_each_delivery_delivers_each_event(self):
         killed = set()
 
         def decide(moment, event):
@@ -128,7 +128,7 @@ class Events(ScriptedWorld):
         self.check_all_delivered(server)
         self.assertEqual({len(texts) for texts in server.by_id().values()}, {1})
 
-    def test_a_run_that_is_killed_between_its_commits_delivers_each_event(self):
+    def test_a_run_killed_between_commits_delivers_each_event(self):
         for point in ("before_commit", "committed", "events_read", "ending_logged"):
             with self.subTest(point):
                 self.database = f"{point}.db"
@@ -138,7 +138,7 @@ class Events(ScriptedWorld):
                 self.assertGreater(killed, 0)
                 self.check_all_delivered(server)
 
-    def test_a_command_that_hangs_delays_no_trial(self):
+    def test_a_hanging_command_delays_no_trial(self):
         self.variables = {"PETLAB_ON_EVENT": "cat >> got; touch hangs; until [ -e go ]; do sleep 0.01; done"}
         process = self.start_scripted()
         self.until(lambda: (self.root / "hangs").exists())
@@ -154,7 +154,7 @@ class Events(ScriptedWorld):
         self.assertEqual(events[-1], "sweep_done")
         self.assertNotIn("--on-event", done.err)
 
-    def test_the_end_of_a_run_waits_ten_seconds_at_most_and_the_next_run_delivers(self):
+    def test_the_end_of_a_run_waits_at_most_ten_seconds_and_the_next_run_delivers(self):
         self.variables = {"PETLAB_ON_EVENT": "sleep 1000"}
         done = self.run_scripted()
         self.assertEqual(done.code, 1, done)

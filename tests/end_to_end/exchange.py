@@ -19,7 +19,7 @@ from exchange_world import CHANGING, VALUES, ExchangeWorld
 
 
 class Merge(ExchangeWorld):
-    def test_two_machines_come_to_what_one_would_have_made(self):
+    def test_two_machines_merge_to_the_results_of_one(self):
         self.machine("one")
         self.machine("a", "--only", "seed=1..3")
         self.machine("b", "--only", "seed=3..4")
@@ -48,13 +48,13 @@ class Merge(ExchangeWorld):
         self.on("b", "db", "merge", "a.db")
         self.assertEqual(self.tables("b"), self.tables("one"))
 
-    def test_a_new_database_gets_all_of_it(self):
+    def test_a_new_database_imports_everything(self):
         self.machine("a")
         self.on("new", "db", "import", "a.runs")
         self.assertEqual(self.tables("new"), self.tables("a"))
         self.on("new", "db", "check")
 
-    def test_other_numbers_digests_and_builds_are_conflicts_and_what_is_here_stays(self):
+    def test_different_numbers_digests_and_builds_are_conflicts_and_results_here_stay(self):
         self.machine("a", "--only", "seed=1")
         for extra, text in (({"shift": 0.25}, r"accuracy of films on test at step 3 is [\d.]+ here, [\d.]+ there"),
                             ({"data": "sha256:2"}, r"the digest of films's data is sha256:\w+ here, sha256:2 there"),
@@ -85,7 +85,7 @@ class Merge(ExchangeWorld):
                 self.on("c", "db", "check")
                 self.assertEqual(self.as_json("c", "db", "merge", "b.db", code=1)["attempts"], 0)
 
-    def test_what_failed_here_is_finished_there(self):
+    def test_a_trial_that_failed_here_and_finished_there_is_merged(self):
         self.machine("a", "--only", "seed=1", fail=1, code=1)
         self.machine("b", "--only", "seed=1")
         merged = self.as_json("a", "db", "merge", "b.db")
@@ -96,7 +96,7 @@ class Merge(ExchangeWorld):
         # In the other direction there is nothing to merge.
         self.assertEqual(self.as_json("b", "db", "merge", "a.db")["attempts"], 0)
 
-    def test_an_artifact_that_is_another_there_is_named_with_both_digests(self):
+    def test_a_different_artifact_there_is_reported_with_both_digests(self):
         self.write_exchange_sweep(1)
         self.machine("a")
         self.copy_machine("a", "b")
@@ -114,7 +114,7 @@ class Merge(ExchangeWorld):
                     f"kept; petlab db check shows which is damaged")])
         self.assertEqual(self.artifacts("a"), before)
 
-    def test_a_trial_that_runs_there_is_left_until_it_is_over(self):
+    def test_a_trial_running_there_is_skipped_until_it_is_over(self):
         self.machine("a", "--only", "seed=1")
         self.extra = {"GATE": str(self.root / "gate")}
         process = self.start("run", "sweep.yaml", "--slots", 2, "--worker", "./worker.py", "--db", "b.db",
@@ -133,7 +133,7 @@ class Merge(ExchangeWorld):
         self.assertEqual(self.end(process).code, 0)
         self.assertEqual(self.as_json("a", "db", "merge", "b.db")["trials"], 2)
 
-    def test_decisions_come_with_what_they_speak_of(self):
+    def test_decisions_are_merged_with_their_trials(self):
         self.machine("b", "--only", "seed=1")
         first, second = self.trials("b", "seed = 1")
         self.on("b", "hide", first, "--why", "an outlier")
@@ -151,7 +151,7 @@ class Merge(ExchangeWorld):
         self.on("a", "hide", "--undo", first)
         self.assertEqual(self.as_json("a", "db", "merge", "b.db")["decisions"], 0)
 
-    def test_what_cannot_be_merged_is_said(self):
+    def test_impossible_merges_are_reported(self):
         self.machine("a", "--only", "seed=1")
         self.machine("b", "--only", "seed=2")
         (self.root / "b.runs").rename(self.root / "away")
@@ -175,7 +175,7 @@ class Merge(ExchangeWorld):
         self.assertIn("found a link, expected a regular file", texts[two])
         self.assertNotIn(trial, texts)
 
-    def test_a_sweep_that_is_another_there_stays_what_it_is_here(self):
+    def test_a_sweep_with_another_definition_there_is_not_changed_here(self):
         self.machine("a", "--only", "seed=1")
         self.write_exchange_sweep(6)
         self.machine("b", "--only", "seed=6")
@@ -313,7 +313,7 @@ class Archive(ExchangeWorld):
         self.assertEqual([path for path in (self.root / "bad.runs").rglob("*")
                           if ".locks" not in path.parts], [])
 
-    def test_archives_that_lie_are_refused_by_the_entry(self):
+    def test_inconsistent_archives_are_refused_with_the_entry(self):
         self.machine("a", "--only", "seed=1,variant=small")
         self.on("a", "db", "export", "archive", "a.tar.gz")
         events = next(member.name for member, _ in self.entries() if member.name.endswith("events.jsonl"))
@@ -384,7 +384,7 @@ class Check(ExchangeWorld):
             database.execute(sql)
         database.close()
 
-    def test_each_fault_is_named_and_the_command_mends_it(self):
+    def test_each_fault_is_reported_with_a_command_that_repairs_it(self):
         self.machine("a", "--only", "seed=1..2")
         first = self.trials("a", "seed = 1")[0]
         attempt = pathlib.Path(f"c.runs/{first}/1")
@@ -456,7 +456,7 @@ class Check(ExchangeWorld):
         self.assertIn("no_runs_folder: the runs folder is missing", done.out)
         self.assertIn("fix: restore it", done.out)
 
-    def test_files_that_came_from_elsewhere_are_held_against_their_digests(self):
+    def test_files_from_elsewhere_are_verified_by_their_digests(self):
         self.machine("a", "--only", "seed=1,variant=small")
         self.on("c", "db", "import", "a.runs")
         trial = self.trials("c", "seed = 1 AND module_bottleneck = 4")[0]
@@ -467,7 +467,7 @@ class Check(ExchangeWorld):
         self.assertRegex(done.out, r"other_file: \w+ attempt 1: its content has digest sha256:\w+, its source had ")
         self.assertTrue(re.search(r"^  fix: restore it from its source \(a\.runs\)", done.out, re.M), done.out)
 
-    def test_a_database_that_is_none(self):
+    def test_a_file_that_is_not_a_database(self):
         self.assertIn("the database does not exist", self.on("none", "db", "check", code=2).err)
         self.write("text.db", "no database at all, but long enough to be read as a header\n" * 9)
         done = self.petlab("db", "check", "--db", "text.db", "--runs", "x")

@@ -69,7 +69,7 @@ class WhatGoes(Garbage):
         done = self.on("sweep", "db", "gc")
         self.assertEqual(done.out, "sweep.db: nothing to remove\n")
 
-    def test_artifacts_of_results_that_count_no_more(self):
+    def test_artifacts_of_results_that_no_longer_count(self):
         self.machine("sweep", "--only", "seed=1")
         first, second = self.trials("sweep", "seed = 1")
         self.on("sweep", "discard", first, "--why", "wrong data")
@@ -88,7 +88,7 @@ class WhatGoes(Garbage):
         done = self.on("sweep", "db", "gc", "--dry-run")
         self.assertEqual(done.out, "sweep.db: nothing to remove\n")
 
-    def test_only_what_was_asked_for(self):
+    def test_only_selected_kinds_are_removed(self):
         self.machine("sweep", "--only", "seed=1")
         first = self.trials("sweep", "seed = 1")[0]
         self.on("sweep", "discard", first, "--why", "wrong data")
@@ -99,7 +99,7 @@ class WhatGoes(Garbage):
         self.assertIn("wanted", self.on("sweep", "db", "gc", "--what", "everything", code=2).err
                       .replace("not in", "wanted"))
 
-    def test_half_made_folders_and_what_is_not_understood(self):
+    def test_incomplete_folders_and_unknown_files(self):
         self.machine("sweep", "--only", "seed=1")
         first, second = self.trials("sweep", "seed = 1")
         half = self.root / f"sweep.runs/{first}/.2.new-4711"
@@ -139,7 +139,7 @@ class WhatStays(Garbage):
         self.assertEqual([row["text"] for row in done["left"]], [why])
         self.assertEqual(self.files("sweep"), before)
 
-    def test_what_the_database_has_not_read(self):
+    def test_events_that_the_database_has_not_read(self):
         self.stopped()
         folder = next(self.root.glob("sweep.runs/*/1"))
         events = folder / "events.jsonl"
@@ -194,7 +194,7 @@ class WhatStays(Garbage):
         self.assertEqual([pathlib.Path(row["file"]).name for row in self.gc()["garbage"]], ["worse"])
         self.assertTrue(artifact.exists())
 
-    def test_a_trial_that_runs_is_left_alone(self):
+    def test_a_running_trial_is_left_alone(self):
         self.stopped()
         gate = self.root / "gate"
         self.write("sweep.yaml", (self.root / "sweep.yaml").read_text())
@@ -212,7 +212,7 @@ class WhatStays(Garbage):
         self.assertEqual(self.query("SELECT number, parent FROM attempts ORDER BY 1"),
                          [{"number": 1, "parent": None}, {"number": 2, "parent": 1}, {"number": 3, "parent": 2}])
 
-    def test_a_run_of_another_database_in_the_folder(self):
+    def test_a_run_with_another_database_in_the_folder(self):
         self.stopped()
         run = self.start_scripted("--db", "other.db", "--runs", "sweep.runs")
         self.until(lambda: list(self.root.glob("sweep.runs/*/2/checkpoint/step-*.txt")))
@@ -221,7 +221,7 @@ class WhatStays(Garbage):
         self.interrupt(run, 2)
         self.end(run)
 
-    def test_one_at_a_time_with_merges(self):
+    def test_gc_and_merges_exclude_each_other(self):
         self.machine("sweep", "--only", "seed=1")
         self.on("sweep", "discard", self.trials("sweep", "seed = 1")[0], "--why", "x")
         self.faults = "stop program=petlab calls=rename path=*artifact.petl at=1"
@@ -252,12 +252,12 @@ class WhatStays(Garbage):
         self.assertEqual(self.end(run).code, 0)
         self.assertEqual(self.query("SELECT parent FROM attempts WHERE outcome = 'finished'"), [{"parent": 1}])
 
-    def test_a_run_that_begins_while_it_looks_has_its_trial(self):
+    def test_a_run_that_starts_during_the_search_keeps_its_trial(self):
         # gc is stopped before it looks for garbage; it looks again before the transaction.
         self.race("mkdir", "*/.garbage", lambda run: self.until(
             lambda: list(self.root.glob("sweep.runs/*/2/checkpoint/step-*.txt"))), self.assertTrue)
 
-    def test_a_run_that_begins_while_it_removes_waits(self):
+    def test_a_run_that_starts_during_the_removal_waits(self):
         def nothing_claimed(run):
             self.until(lambda: list((self.root / "sweep.runs/.locks").glob("*-*.lock")))
             self.assertEqual(self.query("SELECT count(*) AS n FROM attempts"), [{"n": 1}])
@@ -265,7 +265,7 @@ class WhatStays(Garbage):
 
 
 class Killed(Garbage):
-    def test_killed_at_every_call_that_changes_something_and_repeated(self):
+    def test_gc_killed_at_every_changing_call_can_be_repeated(self):
         self.machine("a", "--only", "seed=1..2")
         first, second, third, _ = self.trials("a", "seed < 3")
         self.on("a", "discard", first, "--why", "x")

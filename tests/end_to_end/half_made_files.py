@@ -25,14 +25,14 @@ class HalfMadeFiles(ScriptedWorld):
         run.send_signal(signal.SIGCONT)
         return self.end(run)
 
-    def test_a_written_file_that_has_not_got_its_name_yet_is_not_removed(self):
+    def test_a_file_that_is_not_yet_renamed_is_not_removed(self):
         run = self.stopped_at("rename", "*/sweeps/scripted.jsonl")
         other = self.run_scripted()
         self.assertEqual(other.code, 0, other)
         done = self.go_on(run)
         self.assertEqual(done.code, 0, done)
 
-    def test_what_is_made_again_under_the_name_of_what_was_abandoned_is_not_removed(self):
+    def test_a_new_file_with_the_name_of_an_abandoned_one_is_not_removed(self):
         for name, path in ((".sweep.db.new-12345-0123abcd", "*.db.new-*"),
                            ("sweep.runs/sweeps/scripted.jsonl.aBcDeF", "*/scripted.jsonl.??????")):
             with self.subTest(name):

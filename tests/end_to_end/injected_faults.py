@@ -68,7 +68,7 @@ class InjectedFaults(ScriptedWorld):
         return self.query("SELECT number, outcome, parent, resume_checkpoint AS file FROM attempts "
                           "ORDER BY number")
 
-    def test_a_checkpoint_that_is_removed_by_its_writer_while_another_goes_on_from_it(self):
+    def test_a_checkpoint_removed_by_its_writer_can_still_be_resumed(self):
         wanted = self.stopped_at_a_checkpoint()
         run = self.start_scripted()
         kept = self.until(lambda: list(self.root.glob("sweep.runs/*/2/resume/step-*.txt")))[0]
@@ -80,7 +80,7 @@ class InjectedFaults(ScriptedWorld):
         self.assertEqual(done.code, 0, done)
         self.assertEqual(self.query(METRICS), wanted)
 
-    def test_a_checkpoint_that_is_gone_when_it_is_to_be_kept(self):
+    def test_a_missing_checkpoint_is_planned_again(self):
         wanted = self.stopped_at_a_checkpoint()
         done = self.run_scripted(faults=fail("link", "*/resume/*", "ENOENT", times=1))
         self.assertEqual(done.code, 0, done)
@@ -136,7 +136,7 @@ class InjectedFaults(ScriptedWorld):
             (fail("fsync", "*/sweeps/*", "EIO"), f"RUNS/sweeps/scripted.jsonl: cannot be written: {BROKEN}"),
         ])
 
-    def test_a_database_whose_making_cannot_be_read_back_does_not_appear_half(self):
+    def test_a_failed_creation_leaves_no_partial_database(self):
         self.write_sweep({})
         for after in range(0, 40, 3):
             with self.subTest(after=after):
@@ -145,12 +145,12 @@ class InjectedFaults(ScriptedWorld):
                 done = self.run_scripted("--db", f"{after}.db")
                 self.assertEqual(done.code, 0, done)
 
-    def test_a_log_that_cannot_be_written_stops_nothing(self):
+    def test_an_unwritable_log_stops_nothing(self):
         self.write_sweep({"behaviour": "flood_log", "phase": "loading"})
         done = self.run_scripted(faults=fail("write", "*/log.txt", "ENOSPC"))
         self.assertEqual(done.code, 0, done)
 
-    def test_a_decision_that_is_not_on_the_disk_is_not_taken(self):
+    def test_a_decision_that_cannot_be_synced_is_not_taken(self):
         self.write_sweep({"behaviour": "error"})
         self.assertEqual(self.run_scripted().code, 1)
         trial = self.query("SELECT trial_id FROM trials")[0]["trial_id"]
@@ -190,7 +190,7 @@ class InjectedFaults(ScriptedWorld):
                 self.assertIn(f"\n{trial['trial_id']} failed: {message}\n", done.err)
                 self.assertEqual(self.run_scripted("--rerun", "failed").code, 0)
 
-    def test_a_file_is_on_the_disk_before_it_gets_its_name(self):
+    def test_a_file_is_synced_before_it_is_renamed(self):
         self.write_sweep({}, {})
         trace = self.root / "trace"
         self.assertEqual(self.run_scripted(faults=f"trace program=petlab file={trace}").code, 0)
@@ -204,7 +204,7 @@ class InjectedFaults(ScriptedWorld):
             self.assertEqual(before[-1], "fsync", path)
             self.assertEqual(calls[at + 1], ["fsync", os.path.dirname(path)])
 
-    def test_a_folder_that_cannot_be_read_to_its_end_is_named(self):
+    def test_a_folder_that_cannot_be_read_completely_is_reported(self):
         self.write_sweep({})
         self.assertEqual(self.run_scripted().code, 0)
         self.faults = fail("readdir", "*/.locks", "EIO", after=1)
@@ -214,7 +214,7 @@ class InjectedFaults(ScriptedWorld):
             self.assertEqual((done.code, done.err), (
                 1, "petlab: ROOT/sweep.runs/.locks: cannot be read: Input/output error\n"))
 
-    def test_output_that_nobody_reads_holds_nothing_up(self):
+    def test_unread_output_blocks_nothing(self):
         self.write_sweep(*[{}] * 150)
         for words, stream in ((["--json"], "stdout"), ([], "stderr")):
             with self.subTest(stream):
@@ -240,7 +240,7 @@ class InjectedFaults(ScriptedWorld):
                 else:
                     self.assertIn(b"150 of 150 done", text)
 
-    def test_ctrl_c_is_heard_while_nobody_reads(self):
+    def test_ctrl_c_works_while_output_is_not_read(self):
         self.write_sweep({"steps": 10000, "step_ms": 20, "checkpoint_every": 1})
         reading, writing = os.pipe()
         os.set_blocking(writing, False)
@@ -259,7 +259,7 @@ class InjectedFaults(ScriptedWorld):
         os.close(reading)  # remaining output has no reader
         self.assertEqual(process.wait(30), 3)
 
-    def test_a_worker_that_does_not_read_its_full_input_holds_nobody_up(self):
+    def test_a_worker_that_does_not_read_its_full_input_blocks_nothing(self):
         # Fast trials, so that many are assigned in advance, then one that hangs while the pipe is full.
         self.write_sweep(*[{}] * 40, {"behaviour": "hang", "attempts": 1}, *[{}] * 60)
         done = self.run_scripted("--no-progress-limit", "1s", faults="pipe program=petlab size=4096",
@@ -289,7 +289,7 @@ class InjectedFaults(ScriptedWorld):
         between = [path for _, path in calls[decisions[0][0]:synced[0]]]
         self.assertEqual([path for path in between if path.endswith("-wal")], [])
 
-    def test_what_workers_do_wrong(self):
+    def test_misbehaving_workers(self):
         # (behaviour, phase): the message about the trial with --retries 0
         events = f"{TRIAL}/1/events.jsonl"
         signal_6 = r"the worker ended with signal 6 \(Aborted\): about to crash in "
@@ -339,7 +339,7 @@ class InjectedFaults(ScriptedWorld):
                 pass
         return left
 
-    def test_a_worker_that_floods_its_log_for_ever(self):
+    def test_a_worker_that_floods_its_log(self):
         self.write_sweep({"behaviour": "flood_for_ever", "attempts": 99}, {}, {})
         done = self.run_scripted("--time-limit", "2s")
         self.assertEqual(done.code, 1, done)
@@ -374,7 +374,7 @@ class InjectedFaults(ScriptedWorld):
         self.assertEqual(self.run_scripted(faults=f"clock file={clock}").code, 0)
         self.assertEqual(sum(self.outcomes().values()), 5)
 
-    def test_a_database_that_is_deleted_or_replaced_while_the_run_goes_on(self):
+    def test_a_database_deleted_or_replaced_during_a_run(self):
         user = {"steps": 60, "step_ms": 20, "checkpoint_every": 5}
         self.write_sweep({}, user, user)
         wanted = self.wanted()

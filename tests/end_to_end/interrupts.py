@@ -87,7 +87,7 @@ class Interrupts(ScriptedWorld):
         self.assertEqual(done.code, 3, done)
         self.assertEqual(self.outcomes(), {"finished": 2})
 
-    def test_petlab_stop_at_once_with_ctrl_c_is_no_harder_than_one_of_them(self):
+    def test_petlab_stop_together_with_ctrl_c_acts_like_one_of_them(self):
         for order in ("stop first", "Ctrl-C first", "both"):
             with self.subTest(order):
                 for file in self.root.glob("sweep.db*"):

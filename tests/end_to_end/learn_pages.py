@@ -126,10 +126,10 @@ class Pages(unittest.TestCase):
 
 
 class Readme(Pages):
-    def test_its_commands_print_what_it_shows(self):
+    def test_its_commands_print_the_output_shown(self):
         self.assertGreaterEqual(self.type_pages([SOURCE / "README.md"], "petlab"), 6)
 
-    def test_no_command_names_the_database(self):
+    def test_no_command_needs_to_name_the_database(self):
         for page in [SOURCE / "README.md", *LEARN.glob("*.md")]:
             for step in typed_pages.steps_of_page(page):
                 self.assertNotIn("--db", step.file or step.text, step.place)
@@ -148,7 +148,7 @@ class Agents(Pages):
 
 
 class Tutorial(Pages):
-    def test_its_commands_print_what_it_shows(self):
+    def test_its_commands_print_the_output_shown(self):
         self.home.add_quickstart()
         self.assertGreaterEqual(self.type_pages(tutorial()), 40)
 
@@ -163,7 +163,7 @@ class Cluster(Pages):
         self.cluster = slurm_cluster.Cluster()
         self.addCleanup(self.cluster.stop)
 
-    def test_its_commands_print_what_it_shows(self):
+    def test_its_commands_print_the_output_shown(self):
         environment = with_programs(self.cluster.environment())
         self.assertGreaterEqual(self.type_pages([CLUSTER], **environment), 5)
 
@@ -181,7 +181,7 @@ class Typing(unittest.TestCase):
         self.addCleanup(typist.close)
         return [typist.do(step)[1] for step in typed_pages.steps_of_page(page)]
 
-    def test_words_must_be_equal_and_numbers_need_not(self):
+    def test_words_must_be_equal_but_not_numbers(self):
         self.assertEqual(self.page("```console\n$ echo 'a 0.7 ± 0.1 in 3 min 4 s'\n"
                                    "a  12 ± 1e-5 in 61 s\n```\n"), [""])
         self.assertIn("printed was:\nb 1", self.page("```console\n$ echo b 1\na 1\n```\n")[0])
@@ -192,7 +192,7 @@ class Typing(unittest.TestCase):
         for output in ("a\nb\n", "...\n", "a\n...\n", "...\nb\n", "a\n...\nb\n", "...\na\n...\n"):
             self.assertEqual(self.page(f"```console\n$ printf 'a\\nb\\n'\n{output}```\n"), [""], output)
 
-    def test_a_command_that_fails_is_a_fault(self):
+    def test_a_failing_command_is_a_fault(self):
         self.assertEqual(self.page("```sh\ntrue\nfalse\n```\n"), ["", "exit code 1\n"])
 
     def test_files_are_saved_and_the_shell_keeps_its_folder(self):
@@ -200,7 +200,7 @@ class Typing(unittest.TestCase):
                                    "```\n```console\n$ cat x\na: b\n```\n"), [""] * 4)
         self.assertEqual((self.folder / "new/x").read_text(), "a: b\n")
 
-    def test_an_id_means_the_trial_that_was_printed_in_its_place(self):
+    def test_an_id_refers_to_the_trial_printed_in_its_place(self):
         here = hashlib.sha256(b"here").hexdigest()[:16]
         self.assertEqual(self.page(f"```console\n$ echo {here} done\n0123456789abcdef done\n"
                                    f"$ test {here[:4]} != 0123 && echo 0123 > id\n```\n"), ["", ""])

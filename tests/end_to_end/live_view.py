@@ -129,7 +129,7 @@ class LiveView(ScriptedWorld):
         self.assertEqual(run.screen.colours, set())
         self.assertFalse(any("report: petlab" in line for line in run.screen.shown()))
 
-    def test_a_stopped_terminal_holds_nothing_up(self):
+    def test_a_stopped_terminal_blocks_nothing(self):
         (first, *one), (second, *two) = self.gated("first", 1), self.gated("second", 2)
         self.write_sweep(one + two)
         run = self.terminal(*self.run_words())
@@ -149,7 +149,7 @@ class LiveView(ScriptedWorld):
         self.assertEqual(run.wait(), 0)
         self.assertFalse(run.screen.wrapped)
 
-    def test_a_terminal_that_stays_stopped_does_not_keep_the_run_from_its_end(self):
+    def test_a_terminal_that_stays_stopped_does_not_block_the_end_of_a_run(self):
         gate, *one = self.gated("only", 1)
         self.write_sweep(one)
         run = self.terminal(*self.run_words())
@@ -170,7 +170,7 @@ class LiveView(ScriptedWorld):
         self.assertEqual(status.wait(), 0)
         self.assertRegex("\n".join(status.screen.shown()), "sweep live: 1 trial: 1 done")
 
-    def test_a_watch_sees_a_worker_die_that_nobody_watches(self):
+    def test_a_watch_notices_the_death_of_an_unguarded_worker(self):
         self.write_sweep(["only: {seed: 1, user.behaviour: ignore_sigterm, user.phase: loading}"])
         run = self.terminal(*self.run_words())
         run.until(lambda shown: any(" loading " in line for line in shown))
@@ -226,7 +226,7 @@ class LiveView(ScriptedWorld):
         told = self.petlab("show", trial["trial_id"])
         self.assertIn("\n    red \ufffd[31m text\n", told.out)
 
-    def test_plain_lines_where_there_is_no_terminal(self):
+    def test_without_a_terminal_output_is_plain_lines(self):
         self.write_sweep(["only: {seed: 1, user.steps: 2}"])
         done = self.petlab(*self.run_words())
         self.assertEqual(done.code, 0)

@@ -45,7 +45,7 @@ class MachineLimits(ScriptedWorld):
             self.assertEqual(done.code, 0, done)
             self.assertNotIn("waiting for a slot", done.err)
 
-    def test_workers_are_bound_only_where_the_cores_were_chosen(self):
+    def test_workers_are_bound_only_if_the_cores_were_chosen(self):
         gate = self.root / "gate"
         self.write_sweep(*[{"gate": str(gate)}] * 2)
         whole = self.start(*self.words("whole", "--slots", 1))

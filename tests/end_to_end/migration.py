@@ -80,7 +80,7 @@ class Migration(ScriptedWorld):
         self.faults = ""
         return done
 
-    def test_without_space_for_a_copy_it_stays_as_it_was(self):
+    def test_without_space_for_a_copy_it_is_unchanged(self):
         self.old_database(SCHEMAS / "first.sql")
         before = self.whole()
         for calls, error in (("pwrite64,write", "ENOSPC"), ("pwrite64,write", "EIO"), ("fsync", "EIO"),
@@ -96,7 +96,7 @@ class Migration(ScriptedWorld):
         self.assertEqual(self.update().code, 0)
         self.assertNotEqual(self.whole(), before)
 
-    def test_a_command_that_writes_updates_it_once_and_says_so(self):
+    def test_a_writing_command_updates_it_once_with_a_note(self):
         self.old_database(SCHEMAS / "last_of_version_1.sql")
         (self.root / "k.runs").mkdir()
         before = self.whole()
@@ -108,7 +108,7 @@ class Migration(ScriptedWorld):
         done = self.petlab("db", "update", "--db", "k.db")
         self.assertEqual((done.code, done.out, done.err), (0, "k.db: version 2\n", ""))
 
-    def test_a_command_that_only_reads_leaves_it_alone_and_says_so(self):
+    def test_a_reading_command_leaves_it_unchanged_with_a_note(self):
         self.old_database(SCHEMAS / "last_of_version_1.sql")
         bytes_of = {file.name: file.read_bytes() for file in self.root.glob("k.db*")}
         query = ["query", "SELECT trial_id, value, tags FROM results", "--format", "csv", "--db", "k.db"]
@@ -134,7 +134,7 @@ class Migration(ScriptedWorld):
         self.assertEqual(self.update().code, 0)
         self.assertEqual(self.petlab(*query).out, read[0].out)
 
-    def test_on_a_read_only_disk_it_is_read_and_a_command_that_writes_says_what_to_do(self):
+    def test_on_a_read_only_disk_it_is_read_and_a_writing_command_says_what_to_do(self):
         disk = self.small_disk("4m")
         self.old_database(SCHEMAS / "first.sql")
         shutil.copy(self.root / "k.db", disk / "k.db")
@@ -169,7 +169,7 @@ class Migration(ScriptedWorld):
         older.commit()
         older.close()
 
-    def test_killed_at_every_call_that_changes_something_it_loses_nothing_and_goes_on(self):
+    def test_an_update_killed_at_every_changing_call_loses_nothing_and_can_be_repeated(self):
         schemas = sorted(SCHEMAS.glob("*.sql"))
         self.assertGreater(len(schemas), 8)
         trace = self.root / "trace"

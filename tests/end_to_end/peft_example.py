@@ -29,7 +29,7 @@ class PeftExample(ScriptedWorld):
         return ["run", "sweep.yaml", "--slots", slots, "--grace", "60s", "--worker",
                 f"'{PYTHON}' '{SOURCE / 'examples/peft_worker.py'}'", *words]
 
-    def test_it_stops_at_a_checkpoint_and_comes_to_the_same(self):
+    def test_it_stops_at_a_checkpoint_and_resumes_to_the_same_result(self):
         self.write("sweep.yaml", LORA.replace("epochs: 3", "epochs: 100"))
         process = self.start_scripted()
         self.until(lambda: any(event["type"] == "progress" for folder in self.attempt_folders()
@@ -54,14 +54,14 @@ class PeftExample(ScriptedWorld):
         # layers · (query, value) · (A, B) · 16 · 4 values of 32 bits
         self.assertEqual(found["stored_bits"], 2 * 2 * 2 * 16 * 4 * 32)
 
-    def test_what_it_cannot_train_is_a_failure(self):
+    def test_unsupported_trials_fail(self):
         self.write("sweep.yaml", SWEEP)
         self.assertEqual(self.end(self.start_scripted(), 300).code, 1)
         self.assertEqual(self.query("SELECT outcome, reason FROM attempts"), [
             {"outcome": "failed",
              "reason": "this worker trains LoRA, unshared, unmasked, on one task"}])
 
-    def test_a_field_that_it_knows_nothing_of_is_a_failure(self):
+    def test_an_unknown_field_is_a_failure(self):
         self.write("sweep.yaml", LORA.replace("epochs: 3", "epochs: 1, label_smoothing: 0.1"))
         self.assertEqual(self.end(self.start_scripted(), 300).code, 1)
         self.assertEqual(self.query("SELECT reason FROM attempts"), [

@@ -125,7 +125,7 @@ class Places(ScriptedWorld):
         self.type("petlab stop --now")
         self.assertEqual(self.end(running[1]).code, 3)
 
-    def test_former_names_work_and_name_their_present_form(self):
+    def test_former_names_work_and_mention_the_current_ones(self):
         self.type(f"petlab run sweep.yaml --worker {WORKER} --quiet")
         trial = self.type("petlab query 'SELECT trial_id FROM trials' --format csv").stdout.split()[1]
         shutil.copytree(self.root / "petlab.runs", self.root / "away.runs")

@@ -134,7 +134,7 @@ class PowerCut(ScriptedWorld):
     def metrics(self, database):
         return self.query(METRICS, database)
 
-    def test_every_trial_ends_done_and_the_files_say_what_the_database_says(self):
+    def test_every_trial_is_done_in_the_end_and_the_files_match_the_database(self):
         wanted = self.wanted()
         cuts = rounds = 0
         while cuts < CUTS:

@@ -74,7 +74,7 @@ class Predicting(TinyWorld):
     def lines(self, *words):
         return [json.loads(line) for line in self.trainer(*words).out.splitlines()]
 
-    def test_a_trial_of_two_tasks_predicts_what_the_database_has_of_both(self):
+    def test_a_trial_of_two_tasks_predicts_the_values_in_the_database(self):
         d, bottleneck, layers, tasks = CONFIG["hidden_size"], 4, CONFIG["num_hidden_layers"], 2
         folders = self.train(SWEEP)
         self.assertEqual(len(folders), 2)
@@ -114,7 +114,7 @@ class Predicting(TinyWorld):
         for line in self.lines(*words, "--input", "texts.txt"):
             self.assertEqual(list(line), ["score"])
 
-    def test_what_was_trained_in_bfloat16_is_predicted_in_it(self):
+    def test_a_trial_in_bfloat16_predicts_in_bfloat16(self):
         self.variables = {"PETLAB_EMULATE_BF16": "1"}
         folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: grades.yaml")
                              .replace("epochs: 3", "epochs: 3, compute: bf16")
@@ -126,7 +126,7 @@ class Predicting(TinyWorld):
         numerics, = self.query("SELECT numerics FROM attempts")
         self.assertEqual(json.loads(numerics["numerics"])["compute"], "bf16")
 
-    def test_predictions_for_a_file_are_those_of_the_tasks_own_texts(self):
+    def test_predictions_for_a_file_equal_those_for_the_tasks_texts(self):
         folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: films.yaml")
                              .replace("[1, 2]", "[1]"))
         artifact = folder / "artifact.petl"
@@ -181,7 +181,7 @@ class Predicting(TinyWorld):
         self.assertEqual((refused.code, refused.err),
                          (1, "petlab-trainer: standard input: cannot be read completely\n"))
 
-    def test_a_task_that_is_not_the_artifacts_is_refused(self):
+    def test_another_task_than_the_artifacts_is_refused(self):
         folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: films.yaml")
                              .replace("[1, 2]", "[1]"))
         words = ("predict", "--artifact", folder / "artifact.petl")
@@ -201,7 +201,7 @@ class Predicting(TinyWorld):
                                  f"petlab-trainer: --task turned.yaml has the labels {shown}, "
                                  "must have those of the artifact: poor, fine\n")
 
-    def test_what_import_cannot_tell_of_adapterhubs_files_is_refused(self):
+    def test_ambiguous_adapterhub_files_are_refused(self):
         folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: films.yaml")
                              .replace("[1, 2]", "[1]"))
         exported = ("export", "--artifact", folder / "artifact.petl", "--format", "adapterhub",
@@ -240,7 +240,7 @@ class Predicting(TinyWorld):
                              f"petlab-trainer: out/head_config.json: is missing, must describe "
                              f"the contents of {name} next to it\n")
 
-    def test_labels_that_are_not_those_of_the_built_in_task_are_refused(self):
+    def test_other_labels_than_the_built_in_tasks_are_refused(self):
         folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: films.yaml")
                              .replace("[1, 2]", "[1]"))
         self.trainer("export", "--artifact", folder / "artifact.petl", "--format", "adapterhub",
@@ -264,7 +264,7 @@ class Predicting(TinyWorld):
                          "petlab-trainer: the built-in task cola has the labels 0, 1, must have "
                          "those of the artifact: 1, 0\n")
 
-    def test_a_backbone_that_the_artifact_was_not_trained_on_is_refused(self):
+    def test_another_backbone_than_the_artifacts_is_refused(self):
         folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: films.yaml")
                              .replace("[1, 2]", "[1]"))
         artifact = folder / "artifact.petl"
@@ -312,7 +312,7 @@ class Predicting(TinyWorld):
                         self.fail(f"{model.name} {name} at {i}: {ours}, expected {theirs}")
         print(f"{len(models)} golden models", flush=True)
 
-    def test_a_padded_token_changes_no_other_and_bad_inputs_are_refused(self):
+    def test_padding_changes_no_other_token_and_bad_inputs_are_refused(self):
         def inputs(ids, mask, **more):
             rows = len(ids)
             tensors = {"input_ids": ("I64", [rows, len(ids[0])], sum(ids, [])),

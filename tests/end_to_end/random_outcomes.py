@@ -22,7 +22,7 @@ PHASES = ["begin", "loading", "training", "training", "checkpointing", "end"]
 
 
 class RandomOutcomes(ScriptedWorld):
-    def test_exit_code_0_exactly_where_all_is_done(self):
+    def test_the_exit_code_is_0_exactly_if_all_is_done(self):
         for seed in range(SEED, SEED + ROUNDS):
             with self.subTest(seed=seed):
                 self.round(random.Random(seed))

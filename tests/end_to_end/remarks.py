@@ -30,7 +30,7 @@ class Remarks(ExchangeWorld):
         self.assertEqual(done.code, 0, done)
         return [row["trial_id"] for row in json.loads(done.out) if row["trial_id"] in self.ids]
 
-    def test_tags_come_and_go_and_conditions_find_them(self):
+    def test_tags_are_set_and_removed_and_conditions_select_by_them(self):
         first, second, third, fourth = self.ids
         self.assertEqual(self.tags(first, second[:12], "+good", "+lr-sweep"),
                          f"{first}  good, lr-sweep\n{second}  good, lr-sweep\n")
@@ -58,7 +58,7 @@ class Remarks(ExchangeWorld):
         self.tags(second, "+good", "-none")
         self.assertEqual(self.files("a"), before)
 
-    def test_a_tag_of_a_clock_that_was_ahead_can_be_taken_off(self):
+    def test_a_tag_set_with_a_fast_clock_can_be_removed(self):
         trial = self.ids[0]
         self.tags(trial, "+good")
         with sqlite3.connect(self.root / "a.db") as database:
@@ -89,7 +89,7 @@ class Remarks(ExchangeWorld):
                          ["note", "note", "tag", "tag", "untag"])
         self.assertIn("for the paper", self.on("a", "note", "--sweep", "shared").out)
 
-    def test_what_cannot_be_a_tag_or_a_note_is_refused_and_nothing_is_written(self):
+    def test_invalid_tags_and_notes_are_refused_and_nothing_is_written(self):
         first = self.ids[0]
         before = self.files("a")
         for words, message in (
@@ -123,7 +123,7 @@ class Remarks(ExchangeWorld):
         self.assertEqual(complete("note", "--db", "a.db", first[:6]), [first])
         self.assertIn("tag=", complete("results", "--db", "a.db", "--where", "ta"))
 
-    def test_they_come_with_archives_and_merges_once(self):
+    def test_archives_and_merges_transfer_them_once(self):
         first, second = self.ids[:2]
         self.tags(first, "+good", "+bad")
         self.tags(first, "-bad")
@@ -164,7 +164,7 @@ class Remarks(ExchangeWorld):
                           "UNION ALL SELECT s.name, what, text, time FROM sweep_remarks JOIN sweeps s ON s.key = sweep "
                           "ORDER BY 1, 4, 2, 3", f"{name}.db")
 
-    def test_killed_at_any_call_a_tag_is_there_or_not_and_repeated_it_is(self):
+    def test_a_tag_command_killed_at_any_call_can_be_repeated(self):
         first = self.ids[0]
         calls = "write,pwrite64,fdatasync,ftruncate,unlink,rename,mkdir"
         for at in range(1, 60, EVERY):

@@ -117,7 +117,7 @@ class ReportPage(ScriptedWorld):
     def assert_focused(self, page, id):
         expect(page.locator(f'[id="{id}"]')).to_be_focused()
 
-    def test_nothing_goes_wrong_and_nothing_is_asked_for(self):
+    def test_a_page_has_no_errors_and_makes_no_requests(self):
         page = self.open()
         self.assertEqual(page.locator("h1").inner_text(), "pages")
         self.assertEqual(page.locator(".about").first.inner_text(), f"{EVIL} about")
@@ -126,7 +126,7 @@ class ReportPage(ScriptedWorld):
         page.keyboard.press("Escape")
         self.assert_silent()
 
-    def test_figures_are_drawn_from_the_data_within(self):
+    def test_figures_are_drawn_from_the_pages_data(self):
         page = self.open()
         marks = page.locator("#sizes .plot .mark-symbol.role-mark path")
         # Three sizes, without the legend's clickable area.
@@ -147,7 +147,7 @@ class ReportPage(ScriptedWorld):
                 Number(mark.getAttribute('opacity')) < 0.5)""")
         self.assert_silent()
 
-    def test_a_figure_is_as_wide_as_there_is_room_again(self):
+    def test_a_figure_adapts_to_the_available_width(self):
         page = self.open()
         width = "Number(document.querySelector('#sizes .plot svg').getAttribute('width'))"
         first = page.evaluate(width)
@@ -158,7 +158,7 @@ class ReportPage(ScriptedWorld):
         page.wait_for_function(f"() => {width} == {first}", timeout=PATIENCE)
         self.assert_silent()
 
-    def test_a_table_says_by_its_looks_that_it_goes_on(self):
+    def test_a_table_shows_that_it_can_be_scrolled(self):
         page = self.open({"width": 390, "height": 844})
         scroll = page.locator("div.scroll", has=page.locator('[aria-label="Scores"]'))
         expect(scroll).to_have_class("scroll more")
@@ -204,7 +204,7 @@ class ReportPage(ScriptedWorld):
         expect(page.locator("#scores td:visible")).to_have_count(4 * 3)
         self.assert_silent()
 
-    def test_a_cell_tells_its_trials(self):
+    def test_a_cell_shows_its_trials(self):
         page = self.open()
         page.locator('[id="scores/middle/score"]').click()
         dialog = page.get_by_role("dialog", name="middle · score")
@@ -241,7 +241,7 @@ class ReportPage(ScriptedWorld):
         expect(failed).to_be_hidden()
         self.assert_silent()
 
-    def test_everything_is_reached_by_keyboard_alone(self):
+    def test_everything_can_be_reached_by_keyboard(self):
         page = self.open()
         for _ in range(40):
             page.keyboard.press("Tab")
@@ -300,7 +300,7 @@ class ReportPage(ScriptedWorld):
                 self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"),
                                      viewport["width"])
 
-    def test_the_policy_lets_nothing_else_run(self):
+    def test_the_policy_blocks_all_other_scripts(self):
         page = self.open()
         with page.expect_console_message(lambda said: "Content Security Policy" in said.text):
             self.assertEqual(page.evaluate("""() => {
@@ -314,7 +314,7 @@ class ReportPage(ScriptedWorld):
         for word in ("unsafe-eval", "script-src 'unsafe-inline'", "http"):
             self.assertNotIn(word, policy)
 
-    def test_a_printed_page_is_for_paper(self):
+    def test_a_printed_page_is_laid_out_for_paper(self):
         page = self.open(color_scheme="dark")
         page.emulate_media(media="print", color_scheme="dark")
         expect(page.locator(".tools").first).to_be_hidden()
@@ -323,7 +323,7 @@ class ReportPage(ScriptedWorld):
         self.assertEqual(colours[0][0], "rgb(255, 255, 255)")
         self.assertEqual(colours[1][1], "rgb(0, 0, 0)")
 
-    def test_a_page_without_its_script_is_whole(self):
+    def test_a_page_is_complete_without_its_script(self):
         page = self.open_without_script()
         self.assertEqual(page.locator("#scores tbody tr").count(), 4)
         self.assertEqual(page.locator("#sizes tbody tr").count(), 3)
@@ -364,7 +364,7 @@ class LivePage(ScriptedWorld):
             has=page.get_by_role("rowheader", name=variant, exact=True))
         return row.locator("td.number[data-value]")
 
-    def test_two_browsers_are_told_what_happens_and_when_the_server_ends(self):
+    def test_two_browsers_show_updates_and_the_end_of_the_server(self):
         gate = self.root / "gate"
         self.write_sweep({"steps": 3}, {"steps": 40, "gate": str(gate), "checkpoint_every": 30})
         run = self.start_scripted()

@@ -87,7 +87,7 @@ class RunsFolders(ScriptedWorld):
         os.symlink("moved/a.db", self.root / "link.db")
         self.assertEqual(self.petlab("logs", trial, "--db", "link.db").code, 0)
 
-    def test_a_runs_folder_that_is_gone_is_named_and_not_made_anew(self):
+    def test_a_missing_runs_folder_is_reported_and_not_created(self):
         self.assertEqual(self.run_it().code, 0)
         trial = self.trial("sweeps/sweep.db")
         (self.root / "sweeps/sweep.runs").rename(self.root / "elsewhere")
@@ -107,7 +107,7 @@ class RunsFolders(ScriptedWorld):
         self.assertEqual(self.petlab("logs", trial, "--db", "sweeps/sweep.db").code, 0)
         self.assertEqual(self.run_it().code, 0)
 
-    def test_an_edited_sweep_tells_what_it_lost(self):
+    def test_an_edited_sweep_reports_removed_trials(self):
         self.assertEqual(self.run_it().code, 0)
         text = (self.root / "sweeps/sweep.yaml").read_text()
         self.write("sweeps/sweep.yaml", text.replace("seed: 2", "seed: 3"))
@@ -132,7 +132,7 @@ class RunsFolders(ScriptedWorld):
         self.assertEqual(self.run_it().code, 0)
         self.assertEqual(self.query(former, "sweeps/sweep.db"), [{"variant": "v2", "seed": 3}])
 
-    def test_a_database_of_an_earlier_petlab_learns_all_this(self):
+    def test_a_database_of_an_earlier_petlab_is_updated(self):
         self.assertEqual(self.run_it().code, 0)
         with sqlite3.connect(self.root / "sweeps/sweep.db") as database:
             for statement in ("DROP VIEW former_sweep_results", "DROP TABLE former_sweep_trials",
@@ -148,7 +148,7 @@ class RunsFolders(ScriptedWorld):
                          [{"value": "sweep.runs"}])
         self.assertEqual(self.query("SELECT * FROM former_sweep_results", "sweeps/sweep.db"), [])
 
-    def test_files_that_a_worker_cannot_read_are_found_before_the_first_trial(self):
+    def test_files_that_a_worker_cannot_read_are_reported_before_the_first_trial(self):
         # A worker with a check program.
         (self.root / "bin").mkdir()
         os.symlink(WORKER, self.root / "bin/worker")
@@ -188,14 +188,14 @@ class RunsFolders(ScriptedWorld):
         plan[5] = "other.db"
         self.assertIn(f"note: weights and data are not checked: {WORKER}-check does not exist\n", self.petlab(*plan).out)
 
-    def test_an_empty_runs_folder_makes_no_database(self):
+    def test_an_empty_runs_folder_gives_no_database(self):
         (self.root / "none").mkdir()
         done = self.petlab("db", "rebuild", "--db", "new.db", "--runs", "none")
         self.assertEqual((done.code, done.err), (
             1, "petlab: none: found no sweep and no attempt, so new.db cannot be rebuilt\n"))
         self.assertFalse((self.root / "new.db").exists())
 
-    def test_what_an_ingest_leaves_out_is_in_its_exit_code(self):
+    def test_skipped_files_of_an_import_change_its_exit_code(self):
         self.assertEqual(self.run_it().code, 0)
         self.write("sweeps/sweep.runs/0123456789abcdef/1/trial.json", "{")
         for words in (["import", "--db", "sweeps/sweep.db"],

@@ -46,7 +46,7 @@ class SameNumbers(ScriptedWorld):
         self.assertEqual(done.code, code, done)
         return done.out if code == 0 else done.err
 
-    def test_the_selected_step_counts_wherever_a_score_is_shown(self):
+    def test_the_selected_step_counts_in_every_interface(self):
         selected, last = self.run_reported(
             ("a", 1, [[1, "validation", "accuracy", 0.90], [2, "validation", "accuracy", 0.61],
                       [1, "test", "accuracy", 0.85]]),

@@ -177,7 +177,7 @@ class Schema(TinyWorld):
         super().setUp()
         self.write("of-task.yaml", "sweep: t\nbase: {backbone: ./tiny, task: case.yaml}\n")
 
-    def test_the_schemas_accept_every_file_that_is_shipped(self):
+    def test_the_schemas_accept_every_shipped_file(self):
         counts = {"sweep": 0, "task": 0, "report": 0}
         validators = {kind: self.schema(kind) for kind in counts}
         for folder in ("sweeps", "examples", "reports/definitions"):
@@ -204,7 +204,7 @@ class Schema(TinyWorld):
                     self.assertNotEqual(self.problems(kind, text), "")
                     self.assertFalse(validator.is_valid(yaml.load(text, Loader)))
 
-    def test_what_is_beyond_a_schema_is_on_a_list(self):
+    def test_mistakes_beyond_a_schema_are_listed(self):
         for kind, texts in BEYOND.items():
             validator = self.schema(kind)
             for text in texts:
@@ -212,7 +212,7 @@ class Schema(TinyWorld):
                     self.assertNotEqual(self.problems(kind, text), "")
                     self.assertTrue(validator.is_valid(yaml.load(text, Loader)))
 
-    def test_the_keys_are_those_that_petlab_names_in_its_messages(self):
+    def test_the_keys_match_those_in_petlabs_messages(self):
         def words(pattern, kind, text):
             found = re.search(pattern, self.problems(kind, text))
             self.assertTrue(found, text)

@@ -117,7 +117,7 @@ class Serving(ScriptedWorld):
         done = self.run_scripted()
         self.assertEqual(done.code, 0, done)
 
-    def test_a_page_is_told_cell_by_cell_while_a_sweep_runs(self):
+    def test_a_page_is_updated_cell_by_cell_while_a_sweep_runs(self):
         gate = self.root / "gate"
         self.write_sweep({"steps": 40, "gate": str(gate), "checkpoint_every": 30})
         run = self.start_scripted()
@@ -172,7 +172,7 @@ class Serving(ScriptedWorld):
         events.now("Nothing runs now.")
         self.until(lambda: "1 interrupted" in self.request(server, "/main").text)
 
-    def test_the_loss_of_a_trial_that_runs_is_asked_for(self):
+    def test_history_shows_the_loss_of_a_running_trial(self):
         gate = self.root / "gate"
         self.write_sweep({"steps": 9, "gate": str(gate), "checkpoint_every": 5, "metrics": 0})
         run = self.start_scripted()
@@ -203,7 +203,7 @@ class Serving(ScriptedWorld):
         self.assertEqual(self.query("SELECT place, step, steps, reports, loss FROM loss_points",
                                     "anew.db"), points)
 
-    def test_pages_are_compressed_for_who_reads_it(self):
+    def test_pages_are_compressed_for_clients_that_support_it(self):
         self.finished_sweep()
         server = self.serve()
         for target in ("/", "/main"):
@@ -225,7 +225,7 @@ class Serving(ScriptedWorld):
             refused = self.request(server, target, Accept_Encoding="br, gzip;q=0")
             self.assertEqual(refused.body, plain.body)
 
-    def test_who_may_ask(self):
+    def test_only_allowed_hosts_are_answered(self):
         self.finished_sweep()
         server = self.serve()
         port = server.port
@@ -265,7 +265,7 @@ class Serving(ScriptedWorld):
             self.assertEqual(self.request(server, Cookie=cookie.split(";")[0]).status, 200)
             self.assertEqual(self.request(server, Authorization=f"Bearer {token}").status, 200)
 
-    def test_nothing_but_the_reports_is_there(self):
+    def test_only_the_reports_are_served(self):
         self.finished_sweep()
         server = self.serve()
         for target in ("/sweep.db", "/../sweep.db", "/%2e%2e/etc/passwd", "/..%2f..%2fetc/passwd",
@@ -349,7 +349,7 @@ class Serving(ScriptedWorld):
         connection.close()
         return data
 
-    def test_ctrl_c_ends_it_at_once_with_connections_open(self):
+    def test_ctrl_c_ends_it_immediately_with_open_connections(self):
         self.finished_sweep()
         for how in (signal.SIGINT, signal.SIGTERM):
             server = self.serve()
@@ -400,7 +400,7 @@ class Serving(ScriptedWorld):
         page = self.request(self.serve("mine.yaml")).text
         self.assertIn("<h1>mine</h1>", page)
 
-    def test_what_is_wrong_is_said_in_one_line(self):
+    def test_problems_are_reported_in_one_line(self):
         none = self.petlab("serve")
         self.assertEqual((none.code, none.out), (2, ""))
         self.assertIn("PETLAB_DB is sweep.db, which does not exist", none.err)

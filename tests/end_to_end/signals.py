@@ -107,7 +107,7 @@ class Signals(ScriptedWorld):
         self.assertEqual(self.end(run, timeout=20).code, 3)
         self.assertEqual(self.outcomes(), {"stopped": 1})
 
-    def test_a_worker_that_a_debugger_keeps_from_being_reaped_holds_nobody_up(self):
+    def test_a_worker_that_a_debugger_keeps_from_being_reaped_blocks_nothing(self):
         self.write_sweep({"gate": str(self.gate), "checkpoint_every": 1})
         run = self.start_scripted(slots=1)
         worker, = self.workers(1)

@@ -141,7 +141,7 @@ class SlowAnswers:
         return {name: those for name, those in values.items() if len(those) > 1}
 
     def side(self, where, split, metrics, shared):
-        """The values by seed and shared fields, for each task and metric. None if pairs are ambiguous, or without values."""
+        """The values by seed and shared fields, for each task and metric. None without values, or if pairs are ambiguous."""
         found, trials = defaultdict(dict), {}
         for trial, _, value in self.scores(where, [split], metrics):
             pair = trial.fields["seed"], *(trial.varying.get(name) for name in shared)

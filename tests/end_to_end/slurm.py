@@ -155,7 +155,7 @@ class WholeSweep(SlurmCase):
 
 
 class Faults(SlurmCase):
-    def test_a_silent_slurmctld_is_waited_for(self):
+    def test_a_run_waits_for_a_silent_slurmctld(self):
         # More trials than can run at the same time, so that some wait in Slurm's queue.
         self.sweep(40, "{steps: 4, step_ms: 250}")
         said = self.root / "said.txt"
@@ -186,7 +186,7 @@ class Faults(SlurmCase):
         self.assertEqual(set(outcomes), {"stopped", "never_started"})
         self.assertGreaterEqual(outcomes["stopped"], 10)
 
-    def test_a_refused_submission_ends_the_run_with_the_words_of_sbatch(self):
+    def test_a_refused_submission_ends_the_run_with_the_message_of_sbatch(self):
         self.sweep(3, "{steps: 1}")
         done = self.end(self.begin("--slurm-partition", "nowhere"))
         self.assertEqual(done.code, 1)
@@ -206,7 +206,7 @@ class Faults(SlurmCase):
                          [("stopped", f"Slurm requeued job {job}"), ("finished", None)])
         self.assertGreater(attempts[1]["resume_step"], 0)
 
-    def test_a_time_limit_counts_from_a_jobs_start_whoever_handed_it_in(self):
+    def test_a_time_limit_counts_from_a_jobs_start_for_adopted_jobs_too(self):
         self.sweep(1, "{steps: 72, step_ms: 250, checkpoint_every: 2}")
         run = self.begin()
         self.until("SELECT count(*) FROM progress WHERE step > 40", 1)
@@ -218,7 +218,7 @@ class Faults(SlurmCase):
         self.assertEqual([row["outcome"] for row in self.query(ATTEMPTS)], ["timed_out"])
         self.check_nothing_left()
 
-    def test_status_tells_what_waits_in_slurms_queue_from_what_runs_and_where(self):
+    def test_status_distinguishes_queued_jobs_from_running_ones_and_shows_their_hosts(self):
         self.sweep(30, "{steps: 40, step_ms: 250, checkpoint_every: 2}")
         said = self.root / "said.json"
         with open(said, "wb") as out:
@@ -253,7 +253,7 @@ class Faults(SlurmCase):
         self.assertEqual(done.code, 0, done)
         return json.loads(done.out)["running"]
 
-    def test_a_preempted_job_and_one_that_lost_its_node_go_on_from_their_checkpoints(self):
+    def test_jobs_resume_after_preemption_or_the_loss_of_a_node(self):
         self.sweep(1, "{steps: 40, step_ms: 250, checkpoint_every: 2}")
         run = self.begin("--slurm-partition", "low")
         reasons = []
@@ -278,7 +278,7 @@ class Faults(SlurmCase):
         self.assertEqual([row["outcome"] for row in attempts], ["stopped", "stopped", "finished"])
         self.assertLess(attempts[1]["resume_step"], attempts[2]["resume_step"])
 
-    def test_jobs_that_slurm_forgets_are_judged_by_their_files(self):
+    def test_jobs_forgotten_by_slurm_are_judged_by_their_files(self):
         # Like after MinJobAge on a cluster without accounting.
         self.other_program("squeue", """
 out=$("$REAL" "$@") || exit $?
@@ -318,7 +318,7 @@ exec "$REAL" "$@"
         self.check_complete(self.end(self.begin()), 3)
         self.assertEqual(len(self.attempt_folders()), 3)
 
-    def test_a_job_log_that_cannot_be_read_leaves_the_jobs_to_the_next_run(self):
+    def test_an_unreadable_job_log_leaves_the_jobs_to_the_next_run(self):
         self.sweep(3, "{steps: 4, step_ms: 250}")
         before = self.environment()
         self.environment = lambda: before | {
@@ -332,7 +332,7 @@ exec "$REAL" "$@"
         self.check_complete(self.end(self.begin()), 3)
         self.assertEqual(len(self.attempt_folders()), 3)
 
-    def test_a_lost_answer_doubles_nothing(self):
+    def test_a_lost_answer_of_sbatch_duplicates_nothing(self):
         self.other_program("sbatch", f"""
 "$REAL" "$@" >{self.root}/answer || exit $?
 [ -e {self.root}/lost ] && exec cat {self.root}/answer
@@ -347,7 +347,7 @@ exit 1""")
         jobs = {row["job"].split("_")[0] for row in self.query("SELECT job FROM attempts")}
         self.assertEqual(len(jobs), 1)
 
-    def test_an_orchestrator_that_dies_around_sbatch_leaves_no_double(self):
+    def test_an_orchestrator_that_dies_around_sbatch_leaves_no_duplicates(self):
         for point in ("submission_written", "submitted", "launch_logged"):
             with self.subTest(point):
                 for name in ("sweep.db", "sweep.db-wal", "sweep.db-shm"):
@@ -361,7 +361,7 @@ exit 1""")
                 self.check_complete(self.end(self.begin()), 5)
                 self.assertEqual(len(self.attempt_folders()), 5)
 
-    def test_a_limit_on_jobs_is_met_with_fewer(self):
+    def test_a_limit_on_jobs_reduces_their_number(self):
         self.other_program("sbatch", """
 case "$*" in
   *--array=0-[0-2]\\ *) exec "$REAL" "$@";;
@@ -376,7 +376,7 @@ exit 1""")
         self.assertIn("sbatch rejects more jobs (sbatch: error: AssocMaxSubmitJobLimit",
                       done.err)
 
-    def test_a_run_on_this_machine_leaves_jobs_of_a_dead_one_alone(self):
+    def test_a_local_run_leaves_the_jobs_of_a_dead_run_alone(self):
         self.sweep(2, "{steps: 12, step_ms: 250, checkpoint_every: 2}")
         run = self.begin()
         self.until("SELECT count(*) FROM attempts WHERE started_at IS NOT NULL", 2)

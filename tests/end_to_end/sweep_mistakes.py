@@ -35,7 +35,7 @@ when, exclude (nearest: grid)
                 self.assertFalse((self.root / "sweep.db").exists())
                 self.assertFalse((self.root / "sweep.runs").exists())
 
-    def test_what_is_no_yaml_says_where(self):
+    def test_errors_about_invalid_yaml_have_a_line(self):
         self.write("sweep.yaml", "sweep: [\n")
         done = self.petlab("run", "sweep.yaml")
         self.assertEqual(done.err, "petlab: sweep.yaml:2: YAML: found a syntax error (end of "
@@ -54,7 +54,7 @@ when, exclude (nearest: grid)
         self.assertTrue(all(self.root / "home/cache" in (path, *path.parents) for path in made),
                         made)
 
-    def test_a_missing_backbone_is_told_before_anything_starts(self):
+    def test_a_missing_backbone_is_reported_before_anything_starts(self):
         self.write("sweep.yaml", SWEEP.replace("./tiny", "./tinny"))
         for command in ("plan", "run"):
             with self.subTest(command):

@@ -30,7 +30,7 @@ class Tables(ExchangeWorld):
                     found[name] = list(csv.DictReader(opened))
         return found
 
-    def test_every_number_reads_back_to_the_bit(self):
+    def test_every_number_reads_back_exactly(self):
         first = self.ids[0]
         self.on("a", "tag", first, "+good")
         self.on("a", "note", first, "=1+1, or \"so\"\nsays he")
@@ -83,7 +83,7 @@ class Tables(ExchangeWorld):
         self.assertIn("shared", done.err)
         self.assertFalse((self.root / "other").exists())
 
-    def test_what_is_there_stays_and_what_fails_leaves_nothing(self):
+    def test_existing_folders_stay_and_failures_leave_nothing(self):
         (self.root / "there").mkdir()
         done = self.on("a", "db", "export", "there", code=2)
         self.assertEqual(done.err, "petlab: there: already exists; move it, or name another "
@@ -124,7 +124,7 @@ class Tables(ExchangeWorld):
         self.assertEqual(done.out, "tb2: 4 runs, 16 values; tensorboard --logdir tb2\n")
         self.assertIn("4 runs have no events.jsonl", done.err)
 
-    def test_names_that_no_file_system_takes_are_cut_and_stay_apart(self):
+    def test_names_too_long_for_file_systems_are_shortened_and_stay_distinct(self):
         long = "é" * 49
         text = (self.root / "sweep.yaml").read_text()
         self.write("sweep.yaml", text.replace("small:", f"{long}a:").replace("large:", f"{long}b:"))

@@ -38,7 +38,7 @@ class Tensorboard(ExchangeWorld):
         self.machine("a", "--only", "seed=1..2")
         self.on("a", "db", "export", "--tensorboard", "tb")
 
-    def test_its_reader_finds_every_value_hyperparameter_and_end(self):
+    def test_its_reader_finds_every_value_hyperparameter_and_outcome(self):
         folders = sorted(path.parent for path in self.root.glob("tb/**/*tfevents*"))
         self.assertEqual(len(folders), 4)
         for folder in folders:

@@ -94,7 +94,7 @@ class Texts(TinyWorld):
     def trials(self):
         return {row["trial_id"] for row in self.query("SELECT DISTINCT trial_id FROM results")}
 
-    def test_a_model_made_from_nothing_learns_and_carries_the_next_sweep(self):
+    def test_a_new_model_learns_and_is_the_next_sweeps_backbone(self):
         self.write("sweep.yaml", FROM_NOTHING)
         done = self.run_sweep()
         self.assertEqual(done.code, 0, done)
@@ -177,7 +177,7 @@ class Texts(TinyWorld):
         self.assertEqual(self.end(run).code, 0)
         return False
 
-    def test_generated_adapters_of_two_tasks_go_on_after_kills_and_predict(self):
+    def test_generated_adapters_of_two_tasks_resume_after_kills_and_predict(self):
         self.write("sweep.yaml", GENERATED)
         done = self.run_sweep()
         self.assertEqual(done.code, 0, done)
@@ -227,7 +227,7 @@ class Texts(TinyWorld):
         again = [folder / "artifact.petl" for folder in self.attempt_folders()]
         self.assertEqual([file.read_bytes() for file in again if file.exists()], [whole])
 
-    def test_generated_adapters_are_refused_in_an_encoder_before_anything_runs(self):
+    def test_generated_adapters_for_an_encoder_are_refused_before_anything_runs(self):
         self.write("sweep.yaml", "sweep: tiny\nbase: {backbone: ./tiny, tasks: [films.yaml], "
                                  "module.kind: hyperformer++}\n")
         done = self.run_sweep()
@@ -235,7 +235,7 @@ class Texts(TinyWorld):
         self.assertIn("sweep.yaml:2: module.kind: found hyperformer++, expected another kind with an "
                       "encoder (bert), which has no decoder", done.err)
 
-    def test_an_encoder_is_refused_for_texts_before_anything_runs(self):
+    def test_an_encoder_for_a_text_task_is_refused_before_anything_runs(self):
         self.write("sweep.yaml", "sweep: tiny\nbase: {backbone: ./tiny, task: digits.yaml}\n")
         done = self.run_sweep()
         self.assertEqual(done.code, 2, done)

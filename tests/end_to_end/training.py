@@ -125,7 +125,7 @@ class Training(TinyWorld):
         self.assertEqual(len(metrics), 4 * (3 * 3 + 2))
         self.assertEqual(metrics, self.query(METRICS, "two.db"))
 
-    def test_killed_workers_and_orchestrators_change_no_digit(self):
+    def test_killed_workers_and_orchestrators_do_not_change_results(self):
         text = (self.root / "sweep.yaml").read_text().replace(
             "epochs: 3", "epochs: 40, checkpoint_every: 7")
         self.write("sweep.yaml", text)
@@ -213,7 +213,7 @@ class Training(TinyWorld):
         self.assertEqual(checkpoints, KILLS)
         print(f"{checkpoints} checkpoints of {KILLS} kills", flush=True)
 
-    def test_a_worker_whose_log_nobody_reads_any_more_writes_its_checkpoint(self):
+    def test_a_worker_without_a_log_reader_writes_its_checkpoint(self):
         self.train("runs")
         trial = json.loads((self.attempt_folders("runs")[0] / "trial.json").read_text())
         # Logs a line every half second for a very long time.
@@ -320,7 +320,7 @@ class Training(TinyWorld):
             time.sleep(0.005)
         self.fail("no attempt came to a checkpoint within a minute")
 
-    def test_a_disk_that_is_full_at_a_checkpoint_fails_trials_that_can_be_trained_again(self):
+    def test_a_full_disk_at_a_checkpoint_fails_trials_that_can_be_retrained(self):
         self.train("whole")
         disk = self.small_disk("1m")
         ballast = self.fill(disk, 24)

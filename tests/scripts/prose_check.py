@@ -69,7 +69,7 @@ esac
         found, = self.check("It is read, was closed, and is then removed.\n")
         self.assertIn("a chain of passive verbs (is read, was closed", found)
 
-    def test_code_is_no_prose(self):
+    def test_code_is_not_checked_as_prose(self):
         self.assertEqual(self.check("Run `it goes on`.\n\n```sh\nit goes on\n```\n"), [])
 
     def test_help_is_checked(self):

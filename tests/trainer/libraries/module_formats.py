@@ -210,7 +210,7 @@ class ModuleFormats(TinyWorld):
     def load_peft(self, kind, folder, outputs=3):
         return peft.PeftModel.from_pretrained(self.model(kind, outputs), self.root / folder)
 
-    def test_lora_that_was_exported_computes_the_same_in_peft(self):
+    def test_exported_lora_computes_the_same_in_peft(self):
         for kind, name, artifact in self.single("lora", "rank: 5, alpha: 7"):
             with self.subTest(kind=kind, variant=name):
                 self.trainer("export", "--artifact", artifact, "--format", "peft", "--out", "out")
@@ -229,7 +229,7 @@ class ModuleFormats(TinyWorld):
                 self.assertEqual(storage["bls_bits"], 32 * 4 * 5 * D_MODEL * LAYERS)
                 shutil.rmtree(self.root / "out")
 
-    def test_hybrid_masks_are_merged_for_the_task_that_is_named(self):
+    def test_hybrid_masks_are_merged_for_the_named_task(self):
         for kind, artifact in self.multi("lora", "rank: 4, alpha: 8"):
             refused = self.trainer("export", "--artifact", artifact, "--format", "peft", "--out",
                                    "out", code=2)
@@ -259,7 +259,7 @@ class ModuleFormats(TinyWorld):
         self.same(self.predicted("in.petl"), self.logits(model, kind))
         shutil.rmtree(self.root / "theirs")
 
-    def test_lora_that_peft_made_computes_the_same_in_petlab(self):
+    def test_pefts_lora_computes_the_same_in_petlab(self):
         for kind in MODELS:
             for options in ({"task_type": "SEQ_CLS", "r": 4, "lora_alpha": 12},
                             {"r": 3, "lora_alpha": 3, "init_lora_weights": "gaussian"},
@@ -271,7 +271,7 @@ class ModuleFormats(TinyWorld):
                     randomise(model, 5)
                     self.import_peft(kind, model, safe_serialization=options["r"] != 3)
 
-    def test_lora_on_an_encoder_alone_takes_the_backbones_head(self):
+    def test_lora_on_a_bare_encoder_takes_the_backbones_head(self):
         for kind, (_, encoder, _) in MODELS.items():
             config = peft.LoraConfig(r=2, target_modules=["query", "value"])
             bare = peft.get_peft_model(encoder.from_pretrained(self.root / kind), config)
@@ -291,7 +291,7 @@ class ModuleFormats(TinyWorld):
         self.assertIn(wanted, done.err)
         self.assertEqual(len(done.err.splitlines()), 1)
 
-    def test_what_petlabs_lora_cannot_do_is_refused_by_name(self):
+    def test_unsupported_lora_settings_are_refused_by_name(self):
         words = ("import", "--format", "peft", "--from", "theirs", "--backbone", "./roberta",
                  "--out", "in.petl")
         for options, wanted in (
@@ -347,7 +347,7 @@ class ModuleFormats(TinyWorld):
         model.set_active_adapters(name)
         return model
 
-    def test_adapters_that_were_exported_compute_the_same_in_adapterhub(self):
+    def test_exported_adapters_compute_the_same_in_adapterhub(self):
         # The library computes the bottleneck from a factor, and 24 / 7 is not a whole number.
         for kind, name, artifact in self.single("adapter", "bottleneck: 7"):
             with self.subTest(kind=kind, variant=name):
@@ -405,7 +405,7 @@ class ModuleFormats(TinyWorld):
                      f"./{kind}", "--out", "in.petl", "--task", "films.yaml")
         self.same(self.predicted("in.petl"), self.logits(model, kind))
 
-    def test_adapters_that_adapterhub_made_compute_the_same_in_petlab(self):
+    def test_adapterhubs_adapters_compute_the_same_in_petlab(self):
         for kind in MODELS:
             for config, head, safe in (({}, {"layers": 2}, False),
                                        ({"scaling": 0.3}, {"layers": 2}, True),
@@ -448,7 +448,7 @@ class ModuleFormats(TinyWorld):
                 self.import_hub(kind, model)
                 shutil.rmtree(self.root / "theirs")
 
-    def test_what_petlabs_adapter_cannot_do_is_refused_by_name(self):
+    def test_unsupported_adapter_settings_are_refused_by_name(self):
         words = ("import", "--format", "adapterhub", "--from", "theirs", "--backbone",
                  "./roberta", "--out", "in.petl")
         for config, wanted in (
@@ -486,7 +486,7 @@ class ModuleFormats(TinyWorld):
         self.refused('head_config.json: config: head_type is "tagging", must be '
                      '"classification": ', *words)
 
-    def test_a_module_that_a_format_does_not_have_is_not_exported(self):
+    def test_a_module_without_support_in_a_format_is_not_exported(self):
         variants = {"lora": "task: films.yaml, module: {kind: lora, rank: 2}",
                     "adapter": "task: films.yaml, module: {kind: adapter, bottleneck: 2}",
                     "prefix": "task: films.yaml, module: {kind: prefix, prefix_length: 2, "
@@ -521,7 +521,7 @@ class ModuleFormats(TinyWorld):
                      "--format", "adapterhub", "--out", "out", "--backbone", "./other")
         self.assertFalse((self.root / "out").exists())
 
-    def test_labels_that_are_not_the_tasks_are_refused(self):
+    def test_other_labels_than_the_tasks_are_refused(self):
         self.hub_folder("roberta", "petl", head=False)
         model = adapters.AutoAdapterModel.from_pretrained(self.root / "roberta")
         model.add_adapter("petl", config="seq_bn")
