@@ -24,7 +24,7 @@ def db(swept: World) -> petlab.Database:
     return petlab.open(swept.root / "sweep.db", program=swept.petlab_program)
 
 
-def asked(swept: World, *words: str) -> list[dict[str, Any]]:
+def program_rows(swept: World, *words: str) -> list[dict[str, Any]]:
     """The program's answer."""
     out, _ = swept.petlab(*words, "--db", "sweep.db", "--format", "jsonl")
     return [json.loads(line) for line in out.splitlines()]
@@ -48,15 +48,15 @@ def test_a_row_is_a_trial_and_a_metric(db: petlab.Database) -> None:
 
 def test_values_match_the_program(swept: World, db: petlab.Database) -> None:
     for split in ("test", "validation", "train"):
-        told = {
+        expected = {
             (row["trial_id"], metric): row[f"{metric}_mean"]
-            for row in asked(swept, "results", "--by", "trial_id,task", "--split", split)
+            for row in program_rows(swept, "results", "--by", "trial_id,task", "--split", split)
             for metric in ("score", "accuracy", "loss", "extra_1")
             if f"{metric}_mean" in row
         }
         rows = db.rows(split=split)
-        assert {(row["trial_id"], row["metric"]): row["value"] for row in rows} == told
-        assert len(rows) == len(told) > 0
+        assert {(row["trial_id"], row["metric"]): row["value"] for row in rows} == expected
+        assert len(rows) == len(expected) > 0
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_values_match_the_program(swept: World, db: petlab.Database) -> None:
     ],
 )
 def test_conditions_match_the_program(swept: World, db: petlab.Database, where: str) -> None:
-    told = asked(swept, "results", "--by", "trial_id,task", "--where", where)
+    expected = program_rows(swept, "results", "--by", "trial_id,task", "--where", where)
     rows = db.rows(where)
-    assert {row["trial_id"] for row in rows} == {row["trial_id"] for row in told}
+    assert {row["trial_id"] for row in rows} == {row["trial_id"] for row in expected}
     assert rows
 
 
@@ -184,13 +184,13 @@ def test_history_follows_steps(db: petlab.Database, swept: World) -> None:
     trial = db.rows("variant=shared")[0]["trial_id"]
     frame = db.history(trial[:8], metric="loss")
     assert list(frame.step) == list(range(1, 9))
-    told = asked(swept, "history", trial, "--metric", "loss")
-    assert list(frame.value) == [row["value"] for row in told]
+    expected = program_rows(swept, "history", trial, "--metric", "loss")
+    assert list(frame.value) == [row["value"] for row in expected]
     assert set(db.history(trial).metric) == {"loss", "extra_1", "accuracy", "score"}
     losses = db.history_rows(trial, split="progress")
     assert losses == [
         row | {"metric": "loss"}
-        for row in asked(swept, "history", trial, "--split", "progress")
+        for row in program_rows(swept, "history", trial, "--split", "progress")
         if row.pop("name") == "loss"
     ]
     assert len(losses) > 0

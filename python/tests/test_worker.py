@@ -222,8 +222,8 @@ def test_numbers_of_every_kind(tmp_path: Path) -> None:
         trial.metric("a", 1, split="test", step=1.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="must have at most 1048576"):
         trial.metric("x" * (1 << 20), 1, split="test", step=1)
-    told = [(e["name"], e["value"], e["step"], e["task"]) for e in events(folder)[1:]]
-    assert told == [("a", None, 1, "cola"), ("b", None, 1, "cola"),
+    recorded = [(e["name"], e["value"], e["step"], e["task"]) for e in events(folder)[1:]]
+    assert recorded == [("a", None, 1, "cola"), ("b", None, 1, "cola"),
                     ("c", 0.30000000000000004, 2, "other")]  # fmt: skip
 
 
@@ -235,11 +235,11 @@ def test_progress_is_reported_a_few_times_a_second_and_before_other_events(tmp_p
     trial.checkpoint(1000, b"state")
     trial.progress(1001, 2000, float("inf"))
     trial.finish()
-    told = [event for event in events(folder) if event["type"] == "progress"]
-    assert 2 <= len(told) < 50
-    assert told[0]["step"] == 1 and told[0]["loss"] == 2.0
-    assert told[-2]["step"] == 1000 and told[-2]["of"] == 1000 and 2 < told[-2]["loss"] < 4
-    assert told[-1]["loss"] is None
+    reports = [event for event in events(folder) if event["type"] == "progress"]
+    assert 2 <= len(reports) < 50
+    assert reports[0]["step"] == 1 and reports[0]["loss"] == 2.0
+    assert reports[-2]["step"] == 1000 and reports[-2]["of"] == 1000 and 2 < reports[-2]["loss"] < 4
+    assert reports[-1]["loss"] is None
     assert [event["type"] for event in events(folder)][-3:] == [
         "checkpoint",
         "progress",
@@ -362,14 +362,14 @@ def test_a_sweep_is_trained_with_an_interpreter(world: World) -> None:
     assert [row["step"] for row in rows] == [40, 40, 100]
     assert all(abs(row["value"] - 2) < 0.2 for row in rows)
     assert [(world.root / row["artifact"]).is_file() for row in rows] == [True] * 3
-    told = query(
+    attempts = query(
         world, "SELECT worker, worker_version, outcome, reason, note FROM attempts ORDER BY 3"
     )
-    assert told[0] == {
+    assert attempts[0] == {
         "worker": "line.py", "worker_version": "2", "outcome": "failed",
         "reason": "RuntimeError: the script says so", "note": None,
     }  # fmt: skip
-    assert {row["outcome"] for row in told[1:]} == {"finished"}
+    assert {row["outcome"] for row in attempts[1:]} == {"finished"}
     # One process trained several trials and kept its state, but each trial has a separate log.
     logs = [file.read_text() for file in world.root.glob("sweep.runs/*/1/log.txt")]
     assert sum("trial 2 of this process" in log for log in logs) >= 1

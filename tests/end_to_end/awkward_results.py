@@ -215,23 +215,23 @@ class AwkwardDatabase(AwkwardWorld):
         self.assertEqual([one["outcome"] for one in shown["attempts"]], ["crashed", "finished"])
         self.assertEqual((shown["selected_step"], shown["train_seconds"], shown["artifact"]["attempt"]),
                          (CHECKPOINT + 10, 12.5, 2))
-        told = self.ask("show", trial, db=db).out
-        self.assertIn("finished in attempt 2", told)
-        self.assertEqual(re.findall(r"^  (\d+)  (\w+), begun .*, took \d+ s", told, re.M),
+        output = self.ask("show", trial, db=db).out
+        self.assertIn("finished in attempt 2", output)
+        self.assertEqual(re.findall(r"^  (\d+)  (\w+), begun .*, took \d+ s", output, re.M),
                          [("1", "crashed"), ("2", "finished")])
 
         rows = self.answer("history", trial, "--metric", "accuracy", "--split", "validation", db=db)
         self.assertEqual(points(rows), validation)
         # The first attempt's progress counts up to its checkpoint.
-        told = points(self.answer("history", trial, "--split", "progress", db=db))
-        self.assertEqual(told, losses[:-1] + [(2, CHECKPOINT + 5, 0.5), (2, CHECKPOINT + 10, 0.25)])
+        progress_points = points(self.answer("history", trial, "--split", "progress", db=db))
+        self.assertEqual(progress_points, losses[:-1] + [(2, CHECKPOINT + 5, 0.5), (2, CHECKPOINT + 10, 0.25)])
 
         python = self.python(db)
         rows = python.rows("variant=same and seed=1", metric="accuracy", split=["validation", "test"])
         self.assertEqual(sorted((row["split"], row["step"], row["value"]) for row in rows),
                          [("test", CHECKPOINT + 10, value), ("validation", CHECKPOINT + 10, value - 0.25)])
         self.assertEqual(points(python.history_rows(trial, "accuracy", "validation")), validation)
-        self.assertEqual(points(python.history_rows(trial, split="progress")), told)
+        self.assertEqual(points(python.history_rows(trial, split="progress")), progress_points)
         record = python.trial(trial)
         self.assertEqual([(one.number, one.outcome, one.device_memory_mib) for one in record.attempts],
                          [(1, "crashed", 950), (2, "finished", 800)])
@@ -259,7 +259,7 @@ class AwkwardDatabase(AwkwardWorld):
         self.assertEqual([one[1:] for one in scalars if one[0] == "validation/films/accuracy"],
                          [one[1:] for one in validation])
         self.assertEqual([one[1:] for one in scalars if one[0] == "train/films/loss"], [one[1:] for one in losses])
-        self.assertEqual([one[1:] for one in scalars if one[0] == "train/loss"], [one[1:] for one in told])
+        self.assertEqual([one[1:] for one in scalars if one[0] == "train/loss"], [one[1:] for one in progress_points])
         self.assertNotIn(LOST_LOSS, [value for _, _, value in scalars])
 
         rows = [row for row in self.exported("results", db=db) if row["trial_id"] == trial]
@@ -503,9 +503,9 @@ class RunningTrial(AwkwardWorld):
         # Ten steps since the checkpoint took 100,000 s, and ten remain.
         self.assertGreater(running["seconds_left"], 90_000)
         self.assertLessEqual(running["seconds_left"], 100_000)
-        told = self.ask("show", trial).out
-        self.assertRegex(told, "state +running: ")
-        self.assertIn(f"resumed from step {CHECKPOINT} of attempt 1", told)
+        output = self.ask("show", trial).out
+        self.assertRegex(output, "state +running: ")
+        self.assertIn(f"resumed from step {CHECKPOINT} of attempt 1", output)
         shown = json.loads(self.ask("show", trial, "--json").out)
         self.assertEqual((shown["state"], shown["artifact"], shown["selected_step"]), ("running", None, None))
 
@@ -542,12 +542,12 @@ class DisagreeingSources(AwkwardWorld):
     def setUp(self):
         super().setUp()
         self.write("sweep.yaml", "sweep: one\nbase: {backbone: ./tiny, task: films.yaml, module.kind: adapter}\n")
-        said = {"processor": "a processor of the worker", "kernel": "its kernel", "gpu": "its GPU", "gpu_driver": "12",
+        reported = {"processor": "a processor of the worker", "kernel": "its kernel", "gpu": "its GPU", "gpu_driver": "12",
                 "commit": "its commit", "compiler": "its compiler", "flags": "-O9", "clean": False, "libtorch": "9.9"}
-        started = {"type": "started", "provenance": said, "version": "77", "numerics": {"version": "5", "device": "told"},
+        started = {"type": "started", "provenance": reported, "version": "77", "numerics": {"version": "5", "device": "told"},
                    "digests": {"backbone": "sha256:told", "data": {"films": "sha256:data"}}}
         lines = after_checkpoint(0.75)
-        self.said = said
+        self.reported = reported
         self.prescribe([{}, [[started, checkpoint(1), {"exit": 1}], [started] + lines]])
 
     def test_provenance_prefers_the_workers_machine_over_petlabs(self):
@@ -555,16 +555,16 @@ class DisagreeingSources(AwkwardWorld):
         for db in ("sweep.db", "rebuilt.db"):
             row = self.query("SELECT * FROM attempt_provenance WHERE attempt = 2", db)[0]
             for name in ("processor", "kernel", "gpu", "gpu_driver", "libtorch"):
-                self.assertEqual(row[name], self.said[name], name)
+                self.assertEqual(row[name], self.reported[name], name)
             for name in ("commit", "compiler", "flags"):
-                self.assertEqual(row[f"worker_{name}"], self.said[name], name)
-                self.assertNotEqual(row[name], self.said[name], name)
+                self.assertEqual(row[f"worker_{name}"], self.reported[name], name)
+                self.assertNotEqual(row[name], self.reported[name], name)
             self.assertEqual(row["worker_version"], "77")
             self.assertEqual((row["backbone_digest"], row["data_digests"]), ("sha256:told", '{"films":"sha256:data"}'))
             trial = row["trial_id"]
             provenance = json.loads(self.ask("show", trial, "--json", db=db).out)["attempts"][1]["provenance"]
-            self.assertEqual(provenance["worker_said"], self.said)
-            self.assertNotEqual(provenance["petlab_said"]["processor"], self.said["processor"])
+            self.assertEqual(provenance["worker_said"], self.reported)
+            self.assertNotEqual(provenance["petlab_said"]["processor"], self.reported["processor"])
             self.assertEqual(provenance["data_digests"], {"films": "sha256:data"})
             self.assertEqual(provenance["numerics"], {"version": "5", "device": "told"})
             row = self.query("SELECT numerics FROM results WHERE split = 'test'", db)[0]

@@ -19,8 +19,8 @@ def field(config, name):
 
 def train(folder):
     trial = json.loads((folder / "trial.json").read_text())
-    told = json.loads(pathlib.Path(__file__).with_name("prescribed.json").read_text())
-    attempts = next(attempts for when, attempts in told
+    rules = json.loads(pathlib.Path(__file__).with_name("prescribed.json").read_text())
+    attempts = next(attempts for when, attempts in rules
                     if all(field(trial["config"], name) == value for name, value in when.items()))
     attempt = attempts[min(trial["attempt"], len(attempts)) - 1]
     events, seq, code = open(folder / "events.jsonl", "a"), 0, 0
@@ -30,26 +30,26 @@ def train(folder):
         attempt = [started | attempt[0], *attempt[1:]]
     else:
         attempt = [started, *attempt]
-    for told in attempt:
-        if "exit" in told:
-            code = told["exit"]
+    for entry in attempt:
+        if "exit" in entry:
+            code = entry["exit"]
             break
-        if "wait" in told:
-            while not os.path.exists(told["wait"]):
+        if "wait" in entry:
+            while not os.path.exists(entry["wait"]):
                 time.sleep(0.01)
             continue
-        event = {"v": 1, "seq": seq, "time": time.time() - told.pop("ago", 0), **told}
-        if told["type"] == "metric":
+        event = {"v": 1, "seq": seq, "time": time.time() - entry.pop("ago", 0), **entry}
+        if entry["type"] == "metric":
             event.setdefault("task", trial["tasks"][0]["name"])
-        if told["type"] == "checkpoint":
-            path = folder / told["path"]
+        if entry["type"] == "checkpoint":
+            path = folder / entry["path"]
             path.parent.mkdir(exist_ok=True)
-            path.write_text(str(told["step"]))
-        if told["type"] == "finished" and "artifact" in told:
-            (folder / told["artifact"]).write_text("no artifact")
+            path.write_text(str(entry["step"]))
+        if entry["type"] == "finished" and "artifact" in entry:
+            (folder / entry["artifact"]).write_text("no artifact")
         events.write(json.dumps(event) + "\\n")
         events.flush()
-        if told["type"] in ("checkpoint", "finished", "failed"):
+        if entry["type"] in ("checkpoint", "finished", "failed"):
             os.fsync(events.fileno())
         seq += 1
     if code:

@@ -159,9 +159,9 @@ class EveryOption(AwkwardWorld):
         self.assertEqual([set(row) & {"f1_mean", "accuracy_mean"} for row in self.rows("results")],
                          [{"accuracy_mean"}] * len(self.rows("results")))
         self.write("asked.yaml", self.ask("results", "--by", "seed", "--pivot", "variant", "--show-question").out)
-        asked = json.loads(self.ask("report", "asked.yaml", "--format", "json").out)
+        answered = json.loads(self.ask("report", "asked.yaml", "--format", "json").out)
         pivoted = self.rows("results", "--by", "seed", "--pivot", "variant")
-        self.assertEqual([[cell["mean"] for cell in row["cells"]] for row in asked["rows"]],
+        self.assertEqual([[cell["mean"] for cell in row["cells"]] for row in answered["rows"]],
                          [[row["small accuracy_mean"], row["large accuracy_mean"]] for row in pivoted])
         values = ["results", "--values", "--by", "seed", "--metric", "accuracy", "--where", "variant=small and seed=1"]
         self.assertEqual([(row["seed"], row["split"], row["metric"]) for row in self.rows(*values)],
@@ -381,10 +381,10 @@ class EveryOption(AwkwardWorld):
             return [json.loads(path.read_text()) for path in sorted(self.root.glob("new.runs/*/*/trial.json"))]
 
         run("--only", "seed=1", "--threads", 3, "--slots", 1, "--set", "training.epochs=9")
-        told = trial_files()
-        self.assertEqual({one["threads"] for one in told}, {3})
-        self.assertEqual({one["config"]["training"]["epochs"] for one in told}, {9})
-        self.assertEqual({(one["config"]["seed"], one["config"]["module"]["bottleneck"]) for one in told}, {(1, 8), (1, 16)})
+        files = trial_files()
+        self.assertEqual({one["threads"] for one in files}, {3})
+        self.assertEqual({one["config"]["training"]["epochs"] for one in files}, {9})
+        self.assertEqual({(one["config"]["seed"], one["config"]["module"]["bottleneck"]) for one in files}, {(1, 8), (1, 16)})
         # With one slot all trials have one device. With --fresh-workers each has another worker.
         pids = "SELECT count(DISTINCT worker_pid) AS pids, count(DISTINCT device) AS devices FROM attempts"
         self.assertEqual(self.query(pids, "new.db")[0]["devices"], 1)
@@ -426,10 +426,10 @@ class EveryOption(AwkwardWorld):
                    ("--slurm-gpus", "a100:2"): "--gres=gpu:a100:2", ("--slurm-time", "2-00:00:00"): "--time=2-00:00:00",
                    ("--slurm-arg=--mem=8G",): "--mem=8G", ("--threads", 5): "--cpus-per-task=5"}
         plain = words()
-        told = words(*(word for option in options for word in option))
+        passed = words(*(word for option in options for word in option))
         for word in options.values():
             self.assertNotIn(word, plain)
-            self.assertIn(word, told)
+            self.assertIn(word, passed)
 
     @covers("status", "--db", "--runs", "--worker", "--retries", "--json")
     @covers("show", "--worker", "--retries")
@@ -589,8 +589,8 @@ class EveryOption(AwkwardWorld):
         self.ask("db", "export", "second", "--sweep", "second", "--format", "json")
         self.assertEqual(json.loads((self.root / "second/results.json").read_text()), [])
         self.assertEqual({row["sweep"] for row in rows}, {"first"})
-        told = json.loads(self.ask("db", "export", "as-json", "--json").out)
-        self.assertEqual({one["rows"] for one in told["tables"][:1]}, {len(rows)})
+        exported = json.loads(self.ask("db", "export", "as-json", "--json").out)
+        self.assertEqual({one["rows"] for one in exported["tables"][:1]}, {len(rows)})
         self.ask("db", "export", "--tensorboard", "tb", "--sweep", "first")
         self.assertEqual([path.name for path in (self.root / "tb").iterdir()], ["first"])
         self.copy_runs()

@@ -265,7 +265,7 @@ class Faults(FetchWorld):
             self.assertLess(time.monotonic(), end, "what was waited for did not come")
             time.sleep(0.01)
 
-    def asked(self):
+    def request_count(self):
         return sum("/tree/" in path for path in self.hub.paths())
 
     def ranges(self):
@@ -463,7 +463,7 @@ class Faults(FetchWorld):
         size = self.big(4_000_000)
         self.hub.faults[self.weights] = [("hold", 1_000_000)]
         both = [self.start_fetch(), self.start_fetch(), self.start_fetch()]
-        self.until(lambda: self.asked() == 6)  # two pages each
+        self.until(lambda: self.request_count() == 6)  # two pages each
         self.hub.go.set()
         for done in map(self.end, both):
             self.assertEqual(done.code, 0, done)
@@ -475,7 +475,7 @@ class Faults(FetchWorld):
         self.big(4_000_000)
         self.hub.faults[self.weights] = [("hold", 1_000_000)]
         both = [self.start_fetch("--into", "mine"), self.start_fetch("--into", "mine")]
-        self.until(lambda: self.asked() == 4)
+        self.until(lambda: self.request_count() == 4)
         self.hub.go.set()
         for done in map(self.end, both):
             self.assertEqual(done.code, 0, done)

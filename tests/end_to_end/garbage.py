@@ -147,13 +147,13 @@ class WhatStays(Garbage):
         self.assertEqual(last["type"], "checkpoint")
         later = folder / "checkpoint/later.txt"
         later.write_bytes((folder / last["path"]).read_bytes())
-        told = json.dumps(dict(last, seq=last["seq"] + 1, path="checkpoint/later.txt"))
+        line = json.dumps(dict(last, seq=last["seq"] + 1, path="checkpoint/later.txt"))
         # The worker wrote this event and was killed together with the run that reads it.
         with events.open("a") as out:
-            out.write(told[:-1])
+            out.write(line[:-1])
         self.assertEqual(len(self.gc("--dry-run")["garbage"]), 1)
         with events.open("a") as out:
-            out.write(told[-1:] + "\n")
+            out.write(line[-1:] + "\n")
         self.left_alone("attempt 1 has events that the database has not read: petlab db "
                         "import reads them")
         self.assertEqual(self.run_scripted().code, 0)

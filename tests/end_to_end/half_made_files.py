@@ -18,7 +18,7 @@ class HalfMadeFiles(ScriptedWorld):
 
     def stopped_at(self, call, path):
         run = self.start_scripted(faults=f"stop program=petlab calls={call} path={path}")
-        self.until(lambda: f"stopped at {call} " in self.said(run))
+        self.until(lambda: f"stopped at {call} " in self.messages(run))
         return run
 
     def go_on(self, run):

@@ -318,12 +318,12 @@ class InjectedFaults(ScriptedWorld):
         self.assertEqual(done.code, 1, done)
         for row in self.query("SELECT seed, trial_id FROM trials ORDER BY seed"):
             with self.subTest(row["seed"]):
-                said = [line for line in done.err.split("\n") if line.startswith(row["trial_id"])]
+                messages = [line for line in done.err.split("\n") if line.startswith(row["trial_id"])]
                 if row["seed"] <= len(cases):
-                    self.assertEqual(len(said), 1, done)
-                    self.assertRegex(said[0], f"^{TRIAL} failed: {cases[row['seed'] - 1][1]}$")
+                    self.assertEqual(len(messages), 1, done)
+                    self.assertRegex(messages[0], f"^{TRIAL} failed: {cases[row['seed'] - 1][1]}$")
                 else:
-                    self.assertEqual(said, [])  # these two trials are done
+                    self.assertEqual(messages, [])  # these two trials are done
         # Their forked processes have ended too.
         self.assertEqual(self.processes_left(), [])
 

@@ -81,7 +81,7 @@ class Interrupts(ScriptedWorld):
         process = self.started(stdin=follower, start_new_session=True, preexec_fn=lambda: take(0))
         os.close(follower)
         os.write(leader, b"\x03")
-        self.until(lambda: HEARD[0] in self.said(process))
+        self.until(lambda: HEARD[0] in self.messages(process))
         self.gate.touch()
         done = self.end(process)
         self.assertEqual(done.code, 3, done)

@@ -178,8 +178,8 @@ class LiveView(ScriptedWorld):
         status.until(lambda shown: any("1 running" in line for line in shown))
         worker, = self.query("SELECT pid FROM attempts")
         ignored = re.compile(r"SigIgn:\s*(\w+)")
-        told = pathlib.Path(f"/proc/{worker['pid']}/status")
-        self.until(lambda: int(ignored.search(told.read_text())[1], 16) >> signal.SIGTERM - 1 & 1)
+        status_file = pathlib.Path(f"/proc/{worker['pid']}/status")
+        self.until(lambda: int(ignored.search(status_file.read_text())[1], 16) >> signal.SIGTERM - 1 & 1)
         # Kills the guardian first, while the stopped run cannot start another.
         os.kill(run.pid, signal.SIGSTOP)
         for task in pathlib.Path(f"/proc/{run.pid}/task").iterdir():
@@ -209,8 +209,8 @@ class LiveView(ScriptedWorld):
         time.sleep(1)
 
         def bytes_read():
-            told = pathlib.Path(f"/proc/{status.pid}/io").read_text()
-            return int(re.search(r"rchar: (\d+)", told)[1])
+            counters = pathlib.Path(f"/proc/{status.pid}/io").read_text()
+            return int(re.search(r"rchar: (\d+)", counters)[1])
         before = bytes_read()
         time.sleep(2)
         # Four updates only read which trials run and whether their workers live.
@@ -223,8 +223,8 @@ class LiveView(ScriptedWorld):
         self.assertEqual(run.wait(), 1)
         self.assertIn("    red \ufffd[31m text", run.screen.shown())
         trial, = self.query("SELECT trial_id FROM trials")
-        told = self.petlab("show", trial["trial_id"])
-        self.assertIn("\n    red \ufffd[31m text\n", told.out)
+        shown = self.petlab("show", trial["trial_id"])
+        self.assertIn("\n    red \ufffd[31m text\n", shown.out)
 
     def test_without_a_terminal_output_is_plain_lines(self):
         self.write_sweep(["only: {seed: 1, user.steps: 2}"])

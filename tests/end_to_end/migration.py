@@ -102,8 +102,8 @@ class Migration(ScriptedWorld):
         before = self.whole()
         for words in (["tag", "t1", "+good"], ["tag", "t2", "+good"]):
             done = self.petlab(*words, "--db", "k.db")
-            said = "petlab: k.db: updated from version 1 to 2; a copy of the old one is k.db.v1.bak\n"
-            self.assertEqual((done.code, done.err), (0, said if words[1] == "t1" else ""))
+            message = "petlab: k.db: updated from version 1 to 2; a copy of the old one is k.db.v1.bak\n"
+            self.assertEqual((done.code, done.err), (0, message if words[1] == "t1" else ""))
         self.assertTrue(self.kept(before))
         done = self.petlab("db", "update", "--db", "k.db")
         self.assertEqual((done.code, done.out, done.err), (0, "k.db: version 2\n", ""))

@@ -71,9 +71,9 @@ class OneAnswer(tiny_world.TinyWorld):
             with self.subTest(database=seed):
                 self.check_whole_database()
             draw = random.Random(seed)
-            for asked in range(OF_ONE_DATABASE):
+            for index in range(OF_ONE_DATABASE):
                 question = Question(draw, self.slow)
-                with self.subTest(database=seed, number=asked, question=question):
+                with self.subTest(database=seed, number=index, question=question):
                     for check in (self.check_values, self.check_tables, self.check_best, self.check_sides,
                                   self.check_steps, self.check_trial):
                         check(question)
@@ -130,10 +130,10 @@ class OneAnswer(tiny_world.TinyWorld):
         wanted = {(trial.id, value["task"], value["split"], value["name"]): (value["step"], value["value"])
                   for trial, _, value in self.slow.scores(question.where, splits, question.metrics)}
         columns = ("trial_id", "task", "split", "metric", "step", "value")
-        asked = [("Python", question.text)]
+        questions = [("Python", question.text)]
         if question.all_equal():
-            asked.append(("Python's mapping", {field: values for field, _, values in question.where}))
-        for interface, where in asked:
+            questions.append(("Python's mapping", {field: values for field, _, values in question.where}))
+        for interface, where in questions:
             rows = self.python_rows(where, by="trial_id", split=splits, metric=question.metrics)
             self.check(interface, {row[:4]: row[4:] for row in values_of(rows, *columns)}, wanted)
         self.check("export", self.exported_values(question, splits), wanted)

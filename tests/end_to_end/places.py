@@ -76,12 +76,12 @@ class Places(ScriptedWorld):
     def test_a_database_next_to_its_sweep_file_is_still_found(self):
         (self.root / "other").mkdir()
         self.type(f"petlab run sweep.yaml --db sweep.db --worker {WORKER} --quiet")
-        told = "petlab: using {}, which is next to the sweep file\n"
+        note = "petlab: using {}, which is next to the sweep file\n"
         for line in ("plan", "status", "results", "stop"):
-            self.assertIn(told.format("../sweep.db"), self.type(f"petlab {line} ../sweep.yaml", folder="other").stderr)
+            self.assertIn(note.format("../sweep.db"), self.type(f"petlab {line} ../sweep.yaml", folder="other").stderr)
         for line in ("report sweep --sweep ../sweep.yaml", "note --sweep ../sweep.yaml 'from elsewhere'",
                      "db export tables --sweep ../sweep.yaml"):
-            self.assertEqual(self.type(f"petlab {line}", folder="other").stderr, told.format("../sweep.db"))
+            self.assertEqual(self.type(f"petlab {line}", folder="other").stderr, note.format("../sweep.db"))
         again = self.type(f"petlab run sweep.yaml --worker {WORKER} --quiet")
         self.assertEqual(again.stderr.count("using sweep.db, which is next to the sweep file"), 1)
         self.assertFalse((self.root / "petlab.db").exists())

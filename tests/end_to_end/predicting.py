@@ -82,10 +82,10 @@ class Predicting(TinyWorld):
             artifact = folder / "artifact.petl"
             # Storage has L + T masks: one for each layer and each task.
             weights = 2 * d * bottleneck
-            said = json.loads(self.petlab("storage", artifact, "--json").out)
-            self.assertEqual(said["bls_bits"], 32 * (weights + d + bottleneck)
+            storage = json.loads(self.petlab("storage", artifact, "--json").out)
+            self.assertEqual(storage["bls_bits"], 32 * (weights + d + bottleneck)
                              + weights * (layers + tasks))
-            self.assertEqual(said["stored_bits"], said["bls_bits"])
+            self.assertEqual(storage["stored_bits"], storage["bls_bits"])
             # The metrics of both tasks select the step, so both have the same one.
             for split in ("validation", "test"):
                 results = self.lines("predict", "--artifact", artifact, "--task", "grades.yaml",
@@ -298,7 +298,7 @@ class Predicting(TinyWorld):
                          model / "expected.safetensors", "--out", "out.safetensors")
             found = read_safetensors(self.root / "out.safetensors")
             wanted = read_safetensors(model / "expected.safetensors")
-            told = json.loads((model / "expected.json").read_text())["tensors"]
+            described = json.loads((model / "expected.json").read_text())["tensors"]
             layers = json.loads((model / "config.json").read_text())["num_hidden_layers"]
             self.assertEqual(sorted(found), [f"hidden_states.{i}" for i in range(layers + 1)])
             mask = wanted["attention_mask"][1]
@@ -308,7 +308,7 @@ class Predicting(TinyWorld):
                 for i, (ours, theirs) in enumerate(zip(values, wanted[name][1])):
                     if mask[i // width] == 0:
                         self.assertEqual(ours, 0)
-                    elif abs(ours - theirs) > told[name]["atol"] + told[name]["rtol"] * abs(theirs):
+                    elif abs(ours - theirs) > described[name]["atol"] + described[name]["rtol"] * abs(theirs):
                         self.fail(f"{model.name} {name} at {i}: {ours}, expected {theirs}")
         print(f"{len(models)} golden models", flush=True)
 

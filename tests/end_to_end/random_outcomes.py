@@ -59,16 +59,16 @@ class RandomOutcomes(ScriptedWorld):
         return [trial["state"] for trial in json.loads(plan.out)["trials"]]
 
     def check_code(self, done, asked, killed, states):
-        told = (done, states)
-        self.assertEqual(done.code == 0, set(states) == {"done"}, told)
+        context = (done, states)
+        self.assertEqual(done.code == 0, set(states) == {"done"}, context)
         self.assertIn(done.code, {0, 1, 3} | ({-signal.SIGKILL} if killed else set())
                       # Before petlab installs its handlers, a signal ends it.
                       | ({-signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP, -signal.SIGUSR1}
-                         if asked else set()), told)
+                         if asked else set()), context)
         if done.code == 3:
-            self.assertTrue(asked, told)
+            self.assertTrue(asked, context)
         if done.code == 1:
-            self.assertTrue("failed" in states or "is stopped" in done.err, told)
+            self.assertTrue("failed" in states or "is stopped" in done.err, context)
 
     def disturb(self, draw, process):
         """May interrupt or kill the run. Returns whether it was asked to stop, and whether killed."""

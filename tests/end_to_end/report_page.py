@@ -86,7 +86,7 @@ class ReportPage(ScriptedWorld):
         self.assertEqual((done.code, done.err), (0, ""), done)
 
     def open(self, viewport=WIDE, **options):
-        """Opens the page without a network. Its console messages are in self.said, its requests in self.asked."""
+        """Opens the page without a network. Records its console messages and requested URLs."""
         browser = PLAYWRIGHT.chromium.launch(
             executable_path=shutil.which("chromium"),
             args=["--no-sandbox", "--disable-gpu", "--disable-background-networking",
@@ -94,21 +94,21 @@ class ReportPage(ScriptedWorld):
         self.addCleanup(browser.close)
         context = browser.new_context(viewport=viewport, offline=True, **options)
         page = context.new_page()
-        self.said, self.asked = [], []
-        page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: (self.said.append(f"dialog: {dialog.message}"),
+        self.console_texts, self.requested_urls = [], []
+        page.on("console", lambda message: self.console_texts.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: self.console_texts.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: (self.console_texts.append(f"dialog: {dialog.message}"),
                                           dialog.dismiss()))
-        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("request", lambda request: self.requested_urls.append(request.url))
         page.goto((self.root / "out/pages.html").as_uri())
         page.wait_for_selector(".plot[data-drawn]")
         return page
 
     def assert_silent(self):
         """Checks that the page had no errors and made no requests except for itself."""
-        self.assertEqual(self.said, [])
-        asked = [url for url in self.asked if not url.startswith("data:,")]
-        self.assertEqual(asked, [(self.root / "out/pages.html").as_uri()])
+        self.assertEqual(self.console_texts, [])
+        requests = [url for url in self.requested_urls if not url.startswith("data:,")]
+        self.assertEqual(requests, [(self.root / "out/pages.html").as_uri()])
 
     def assert_rows(self, page, heads):
         """Waits until the page shows exactly these row headers."""
@@ -302,7 +302,7 @@ class ReportPage(ScriptedWorld):
 
     def test_the_policy_blocks_all_other_scripts(self):
         page = self.open()
-        with page.expect_console_message(lambda said: "Content Security Policy" in said.text):
+        with page.expect_console_message(lambda message: "Content Security Policy" in message.text):
             self.assertEqual(page.evaluate("""() => {
                 const script = document.createElement("script");
                 script.textContent = "window.ran = true";
@@ -343,17 +343,17 @@ class LivePage(ScriptedWorld):
     serve = serving.Serving.serve
 
     def open(self, address):
-        """Opens another browser. The page's .said has its console messages, .asked its requests."""
+        """Opens another browser. Records the page's console messages and requested URLs in the page."""
         browser = PLAYWRIGHT.chromium.launch(
             executable_path=shutil.which("chromium"),
             args=["--no-sandbox", "--disable-gpu", "--disable-background-networking",
                   "--no-first-run"])
         self.addCleanup(browser.close)
         page = browser.new_context(viewport=WIDE).new_page()
-        page.said, page.asked = [], []
-        page.on("console", lambda message: page.said.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: page.said.append(f"error: {error}"))
-        page.on("request", lambda request: page.asked.append(request.url))
+        page.console_texts, page.requested_urls = [], []
+        page.on("console", lambda message: page.console_texts.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: page.console_texts.append(f"error: {error}"))
+        page.on("request", lambda request: page.requested_urls.append(request.url))
         page.goto(address)
         # A reload would remove this.
         page.evaluate("window.stays = true")
@@ -405,7 +405,7 @@ class LivePage(ScriptedWorld):
         expect(dialog).to_contain_text(second)
         first.keyboard.press("Escape")
         for page in pages:
-            self.assertEqual(page.said, [])
+            self.assertEqual(page.console_texts, [])
         server.send_signal(signal.SIGINT)
         self.assertEqual(self.end(server).code, 0)
         for page in pages:
@@ -416,9 +416,9 @@ class LivePage(ScriptedWorld):
         for page in pages:
             expect(page.locator("#live-state")).to_contain_text("live, as of", timeout=PATIENCE)
             self.assertTrue(page.evaluate("window.stays"))
-            for line in page.said:  # only errors about the lost connection
+            for line in page.console_texts:  # only errors about the lost connection
                 self.assertRegex(line, r"^error: Failed to load resource: net::ERR_")
-            self.assertEqual([url for url in page.asked
+            self.assertEqual([url for url in page.requested_urls
                               if not url.startswith(address) and not url.startswith("data:,")], [])
 
 

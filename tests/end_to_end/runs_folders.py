@@ -111,18 +111,18 @@ class RunsFolders(ScriptedWorld):
         self.assertEqual(self.run_it().code, 0)
         text = (self.root / "sweeps/sweep.yaml").read_text()
         self.write("sweeps/sweep.yaml", text.replace("seed: 2", "seed: 3"))
-        told = ("1 finished trial of earlier definitions of sweep scripted is no longer in it "
+        note = ("1 finished trial of earlier definitions of sweep scripted is no longer in it "
                 "or in its tables; the view former_sweep_results has the values that it "
                 "reported\n")
-        self.assertIn("note: " + told, self.petlab("plan", "sweeps/sweep.yaml").out)
+        self.assertIn("note: " + note, self.petlab("plan", "sweeps/sweep.yaml").out)
         done = self.run_it()
         self.assertEqual(done.code, 0, done)
-        self.assertIn(told, done.err)
+        self.assertIn(note, done.err)
         former = "SELECT DISTINCT variant, seed FROM former_sweep_results WHERE sweep = 'scripted'"
         self.assertEqual(self.query(former, "sweeps/sweep.db"), [{"variant": "v2", "seed": 2}])
-        self.assertIn(told, self.run_it().err)  # every run repeats it
+        self.assertIn(note, self.run_it().err)  # every run repeats it
         plan = json.loads(self.petlab("plan", "sweeps/sweep.yaml", "--json").out)
-        self.assertIn(told[:-1], plan["notes"])
+        self.assertIn(note[:-1], plan["notes"])
         # A rebuilt database has them too, but without the variant.
         done = self.petlab("db", "rebuild", "--db", "new.db", "--runs", "sweeps/sweep.runs")
         self.assertEqual(done.code, 0, done)

@@ -268,11 +268,11 @@ exclude: [{variant: b, seed: 1}]
             else:
                 node[key] = draw.choice([7, -7, 0.5, "text", True, [], {}, [1], ["text"], {"seed": 1}, [{}], [[1]]])
             text = yaml.safe_dump(content, sort_keys=False)
-            said, valid = self.problems("sweep", text), validator.is_valid(content)
-            if not said:
+            problem, valid = self.problems("sweep", text), validator.is_valid(content)
+            if not problem:
                 self.assertTrue(valid, text)
             elif valid:
-                self.assertRegex(said, beyond, text)
+                self.assertRegex(problem, beyond, text)
             else:
                 refused += 1
         self.assertGreater(refused, 50)

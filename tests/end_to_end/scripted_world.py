@@ -46,25 +46,25 @@ class ScriptedWorld(TinyWorld):
     def start_scripted(self, *words, faults="", slots=2, **options):
         self.faults = faults
         # Uses a file so that tests can read messages while the run continues.
-        handle, said = tempfile.mkstemp(dir=self.root, prefix="said-")
+        handle, messages = tempfile.mkstemp(dir=self.root, prefix="said-")
         try:
             with open(handle, "wb") as stderr:
                 options = {"stderr": stderr} | options
                 process = self.start(*self.run_words(*words, slots=slots), **options)
             if options["stderr"] is stderr:
-                process.said = pathlib.Path(said)
+                process.messages = pathlib.Path(messages)
             return process
         finally:
             self.faults = ""
 
     def end(self, process, timeout=120):
         done = super().end(process, timeout)
-        if hasattr(process, "said"):
-            done.err = self.said(process)
+        if hasattr(process, "messages"):
+            done.err = self.messages(process)
         return done
 
-    def said(self, process):
-        text = process.said.read_text(errors="backslashreplace")
+    def messages(self, process):
+        text = process.messages.read_text(errors="backslashreplace")
         return text.replace(str(self.root), "ROOT")
 
     def outcomes(self):
@@ -80,7 +80,7 @@ class ScriptedWorld(TinyWorld):
     def interrupt(self, process, times=1):
         """Sends Ctrl-C `times` times, each after the message about the previous one."""
         for word in [*HEARD, None][:times]:
-            before = self.said(process).count(word) if word else 0
+            before = self.messages(process).count(word) if word else 0
             process.send_signal(signal.SIGINT)
             if word:
-                self.until(lambda: self.said(process).count(word) > before)
+                self.until(lambda: self.messages(process).count(word) > before)

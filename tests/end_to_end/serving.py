@@ -286,8 +286,8 @@ class Serving(ScriptedWorld):
         host = f"Host: 127.0.0.1:{server.port}\r\n"
 
         def memory():
-            told = pathlib.Path(f"/proc/{server.pid}/status").read_text()
-            return int(re.search(r"VmRSS:\s*(\d+)", told)[1])
+            status = pathlib.Path(f"/proc/{server.pid}/status").read_text()
+            return int(re.search(r"VmRSS:\s*(\d+)", status)[1])
         self.assertEqual(self.request(server).status, 200)
         before = memory()
         huge = 8 << 20

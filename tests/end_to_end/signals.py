@@ -102,7 +102,7 @@ class Signals(ScriptedWorld):
         worker, = self.workers(1)
         self.until(lambda: signal.SIGTERM in signals_in(worker, "SigIgn"))
         run.send_signal(signal.SIGTERM)
-        self.until(lambda: "stopping at a checkpoint; Ctrl-C again: kill\n" in self.said(run))
+        self.until(lambda: "stopping at a checkpoint; Ctrl-C again: kill\n" in self.messages(run))
         run.send_signal(signal.SIGINT)
         self.assertEqual(self.end(run, timeout=20).code, 3)
         self.assertEqual(self.outcomes(), {"stopped": 1})

@@ -158,19 +158,19 @@ class Faults(SlurmCase):
     def test_a_run_waits_for_a_silent_slurmctld(self):
         # More trials than can run at the same time, so that some wait in Slurm's queue.
         self.sweep(40, "{steps: 4, step_ms: 250}")
-        said = self.root / "said.txt"
-        with open(said, "wb") as out:
+        output = self.root / "said.txt"
+        with open(output, "wb") as out:
             run = self.begin(stderr=out)
         self.until("SELECT count(*) FROM attempts WHERE started_at IS NOT NULL", 4)
         self.cluster.stop_daemon("slurmctld")
         # Slurm decides how long its commands wait for slurmctld.
         deadline = time.monotonic() + 60
-        while "Slurm does not answer (" not in said.read_text():
+        while "Slurm does not answer (" not in output.read_text():
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.1)
         self.cluster.start_controller()
         self.check_complete(self.end(run), 40)
-        self.assertIn("Slurm answers again", said.read_text())
+        self.assertIn("Slurm answers again", output.read_text())
         self.assertEqual(len(self.attempt_folders()), 40)
 
     def test_two_interrupts_leave_checkpoints_and_an_empty_queue(self):
@@ -220,8 +220,8 @@ class Faults(SlurmCase):
 
     def test_status_distinguishes_queued_jobs_from_running_ones_and_shows_their_hosts(self):
         self.sweep(30, "{steps: 40, step_ms: 250, checkpoint_every: 2}")
-        said = self.root / "said.json"
-        with open(said, "wb") as out:
+        output = self.root / "said.json"
+        with open(output, "wb") as out:
             run = self.begin("--json", stdout=out)
         self.until("SELECT count(*) FROM progress", 3)
         self.cluster.wait_for("a job that waits and one that runs on a known host", lambda: {
@@ -236,7 +236,7 @@ class Faults(SlurmCase):
                 self.assertIn(trial["host"], self.cluster.nodes)
 
         def shown():
-            events = [json.loads(line) for line in said.read_text().split("\n")[:-1]]
+            events = [json.loads(line) for line in output.read_text().split("\n")[:-1]]
             return [trial for event in events if event["event"] == "status"
                     for trial in event["trials"]]
 

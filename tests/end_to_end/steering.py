@@ -308,12 +308,12 @@ class WhereNumbersComeFrom(Steering):
         rows = self.query("SELECT * FROM attempt_provenance")
         self.assertEqual(len(rows), 2)
         row = rows[0]
-        told = json.loads(row["petlab_said"])
-        self.assertEqual(set(told) - {"gpu_driver"}, {
+        machine = json.loads(row["petlab_said"])
+        self.assertEqual(set(machine) - {"gpu_driver"}, {
             "version", "commit", "clean", "compiler", "flags", "sweep_digest", "overrides",
             "processor", "kernel"})
         self.assertEqual((row["commit"], row["compiler"], row["processor"]),
-                         (told["commit"], told["compiler"], told["processor"]))
+                         (machine["commit"], machine["compiler"], machine["processor"]))
         self.assertEqual(row["commit"] == "unknown", row["clean"] is None)
         commit = row["commit"] + ("+changes" if row["clean"] == 0 else "")
         self.assertEqual(self.query('SELECT DISTINCT "commit" AS c FROM attempts'), [{"c": commit}])
@@ -324,13 +324,13 @@ class WhereNumbersComeFrom(Steering):
                          [{"digest": row["sweep_digest"], "text": SWEEP}])
         shown = json.loads(self.petlab("show", row["trial_id"], "--db", "sweep.db", "--json").out)
         self.assertEqual(shown["attempts"][0]["provenance"]["worker_said"], self.SAID)
-        self.assertEqual(shown["attempts"][0]["provenance"]["petlab_said"], told)
+        self.assertEqual(shown["attempts"][0]["provenance"]["petlab_said"], machine)
         task = self.query("SELECT tasks FROM trials LIMIT 1")[0]["tasks"]
         self.assertEqual(shown["attempts"][0]["provenance"]["examples"], {task: {"train": 90, "validation": 12}})
         self.assertEqual(json.loads(row["examples"]), {task: {"train": 90, "validation": 12}})
         text = self.petlab("show", row["trial_id"], "--db", "sweep.db").out
         self.assertRegex(text, rf"\n  examples of {task} +90 train, 12 validation\n")
-        for part in ("worker libtorch", "petlab compiler", "petlab sweep_digest", told["processor"]):
+        for part in ("worker libtorch", "petlab compiler", "petlab sweep_digest", machine["processor"]):
             self.assertIn(part, text)
         page = self.petlab("report", "sweep", "--db", "sweep.db", "--format", "html")
         self.assertEqual(page.code, 0, page)

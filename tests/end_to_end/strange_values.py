@@ -97,12 +97,12 @@ class StrangeValues(ScriptedWorld):
                      "results", "--db", "sweep.db", "--where", 'user."quoted"=1')
 
     def test_metrics_of_any_name_are_kept_exactly(self):
-        said = {name: repr(place / 7) for place, name in enumerate(NAMES + ["nul\0byte"])}
-        self.write_users({"says": json.dumps(said)})
+        metrics = {name: repr(place / 7) for place, name in enumerate(NAMES + ["nul\0byte"])}
+        self.write_users({"says": json.dumps(metrics)})
         self.run_odd()
         rows = self.query("SELECT name, value FROM results")
-        self.assertEqual({row["name"]: repr(row["value"]) for row in rows}, said)
-        for name, value in said.items():
+        self.assertEqual({row["name"]: repr(row["value"]) for row in rows}, metrics)
+        for name, value in metrics.items():
             if name and "\0" not in name:
                 row, = self.results("--metric", name)
                 self.assertEqual(repr(row[f"{name}_mean"]), value, name)

@@ -87,13 +87,13 @@ def main():
         failures += bool(wrong)
         return f"{match[1] or ''}```console\n$ {command}\n{found}```"
 
-    written, asked = BLOCK.subn(answer, text)
+    written, blocks = BLOCK.subn(answer, text)
     questions = len(re.findall(r"^## \d+\. ", text, re.M))
-    if (questions, asked) != (QUESTIONS, 2 * QUESTIONS) or asked != text.count("```console"):
-        sys.exit(f"{page}: found {questions} questions and {asked} blocks, expected {QUESTIONS}, each "
+    if (questions, blocks) != (QUESTIONS, 2 * QUESTIONS) or blocks != text.count("```console"):
+        sys.exit(f"{page}: found {questions} questions and {blocks} blocks, expected {QUESTIONS}, each "
                  "with a command and its SQL")
     if failures:
-        sys.exit(f"{failures} of {asked} answers are not those of the page")
+        sys.exit(f"{failures} of {blocks} answers are not those of the page")
     if "--write" in sys.argv:
         page.write_text(written)
 

@@ -57,14 +57,14 @@ class Tensorboard(ExchangeWorld):
             losses = [row for row in found if row["tag"] == "train/loss"]
             key = lambda row: (row["tag"], row["step"])
             self.assertEqual(sorted((row for row in found if row not in losses), key=key), sorted(values, key=key))
-            told = [json.loads(line) for line in (self.root / f"a.runs/{trial}/1/events.jsonl").read_text().splitlines()]
+            recorded = [json.loads(line) for line in (self.root / f"a.runs/{trial}/1/events.jsonl").read_text().splitlines()]
             self.assertEqual([(row["step"], row["value"]) for row in losses],
-                             [(one["step"], one["loss"]) for one in told if one["type"] == "progress"])
-            times = {one["step"]: one["time"] for one in told if one["type"] == "progress"}
+                             [(one["step"], one["loss"]) for one in recorded if one["type"] == "progress"])
+            times = {one["step"]: one["time"] for one in recorded if one["type"] == "progress"}
             self.assertEqual({event.step: event.wall_time for event in events.Tensors("train/loss")}, times)
-            said = [hparams.HParamsPluginData.FromString(content)
-                    for _, content in sorted(events.PluginTagToContent("hparams").items())]
-            end, start = said[0].session_end_info, said[1].session_start_info
+            summaries = [hparams.HParamsPluginData.FromString(content)
+                         for _, content in sorted(events.PluginTagToContent("hparams").items())]
+            end, start = summaries[0].session_end_info, summaries[1].session_start_info
             self.assertEqual(end.status, 1)
             config = json.loads(self.query(f"SELECT config FROM trials WHERE trial_id = '{trial}'", "a.db")[0]["config"])
             self.assertEqual(start.hparams["seed"].number_value, config["seed"])

@@ -61,12 +61,12 @@ class Training(TinyWorld):
             file = folder / "artifact.petl"
             storage = self.petlab("storage", file, "--json")
             self.assertEqual(storage.code, 0, storage)
-            said = json.loads(storage.out)
-            self.assertEqual(said["bls_bits"], values + masks)
-            self.assertEqual(said["stored_bits"], values + masks)
+            sizes = json.loads(storage.out)
+            self.assertEqual(sizes["bls_bits"], values + masks)
+            self.assertEqual(sizes["stored_bits"], values + masks)
             for parts in ("bls_parts", "stored_parts"):
-                self.assertEqual(said[parts], {"values": values, "masks": masks})
-            self.assertEqual(said["file_bytes"], file.stat().st_size)
+                self.assertEqual(sizes[parts], {"values": values, "masks": masks})
+            self.assertEqual(sizes["file_bytes"], file.stat().st_size)
             # Reads the file as described in docs/reference/artifact.md.
             data = file.read_bytes()
             count, header = struct.unpack_from("<IQ", data, 12)
@@ -79,7 +79,7 @@ class Training(TinyWorld):
                 end = offset + (bits + 7) // 8
             self.assertEqual(end, len(data))
             self.assertEqual((sections[1], sections[2]), (values, masks))
-            self.assertEqual(sections[3], said["not_counted"]["head"])
+            self.assertEqual(sections[3], sizes["not_counted"]["head"])
             self.assertEqual(set(sections), {1, 2, 3})
             # A new process gives the database's values to the last digit.
             task = json.loads((folder / "trial.json").read_text())["tasks"][0]["name"]
@@ -253,9 +253,9 @@ class Training(TinyWorld):
                 (folder / "trial.json").write_text(json.dumps(trial))
                 process = self.start(folder, program=TRAINER)
                 stat = pathlib.Path(f"/proc/{process.pid}/stat")
-                for asked in (numbers[:1], numbers):
+                for sent in (numbers[:1], numbers):
                     self.until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
-                    for number in asked:
+                    for number in sent:
                         process.send_signal(number)
                     process.send_signal(signal.SIGCONT)
                 done = self.end(process)

@@ -29,17 +29,17 @@ std::vector<SeedPredictions> noisy(const ExampleLines& gold, const ExampleLines&
     }
     return predicted;
   };
-  std::vector<SeedPredictions> made;
+  std::vector<SeedPredictions> predictions;
   for (int seed = 0; seed < seeds; ++seed) {
-    made.push_back({std::to_string(40 + seed), {gold, predict()}, {gold, predict()}});
+    predictions.push_back({std::to_string(40 + seed), {gold, predict()}, {gold, predict()}});
   }
-  return made;
+  return predictions;
 }
 
 ExampleLines repeated(const ExampleLines& lines, std::size_t count) {
-  ExampleLines made;
-  for (std::size_t i = 0; i < count; ++i) made.push_back(lines[i % lines.size()]);
-  return made;
+  ExampleLines all;
+  for (std::size_t i = 0; i < count; ++i) all.push_back(lines[i % lines.size()]);
+  return all;
 }
 
 std::vector<SeedPredictions> without(std::vector<SeedPredictions> seeds, std::size_t example) {
@@ -69,10 +69,10 @@ TEST_CASE("every metric can compare examples, and its error is the jackknife's",
     } else {
       seeds = noisy(repeated(kTexts, 18), {"a boat", "the student lay on a street"}, 3);
     }
-    const auto made = compare_examples(metric, seeds, {.replicates = 50});
-    CHECK(made.examples == 18);
-    CHECK(made.mcnemar.size() == (metric.name == "accuracy" ? 3 : 0));
-    REQUIRE(made.bootstrap);
+    const auto comparison = compare_examples(metric, seeds, {.replicates = 50});
+    CHECK(comparison.examples == 18);
+    CHECK(comparison.mcnemar.size() == (metric.name == "accuracy" ? 3 : 0));
+    REQUIRE(comparison.bootstrap);
     double sum = 0;
     for (std::size_t i = 0; i < 18; ++i) sum += system_difference(metric, without(seeds, i));
     double squares = 0;
@@ -80,12 +80,13 @@ TEST_CASE("every metric can compare examples, and its error is the jackknife's",
       const double influence = 17 * (sum / 18 - system_difference(metric, without(seeds, i)));
       squares += influence * influence;
     }
-    CHECK(made.bootstrap->example_error == Approx(std::sqrt(squares / (18 * 17))).epsilon(1e-9));
+    CHECK(comparison.bootstrap->example_error ==
+          Approx(std::sqrt(squares / (18 * 17))).epsilon(1e-9));
     if (metric.input != MetricInput::text) continue;
     const auto of = [&](const KeptPredictions& kept) {
       return metric.of_texts(kept.gold, kept.predicted).value();
     };
-    CHECK(made.bootstrap->by_seed[1] == Approx(of(seeds[1].a) - of(seeds[1].b)));
+    CHECK(comparison.bootstrap->by_seed[1] == Approx(of(seeds[1].a) - of(seeds[1].b)));
   }
 }
 
@@ -93,14 +94,14 @@ TEST_CASE("accuracy counts the examples that only one system gets right", "[metr
   const ExampleLines gold = {"0", "1", "2", "0", "1", "2"};
   const SeedPredictions seed = {
       "42", {gold, {"0", "1", "2", "0", "0", "none"}}, {gold, {"1", "1", "1", "none", "1", "0"}}};
-  const auto made = compare_examples(metric_named("accuracy"), std::vector{seed});
-  REQUIRE(made.mcnemar.size() == 1);
-  CHECK(made.mcnemar[0].only_a == 3);
-  CHECK(made.mcnemar[0].only_b == 1);
-  CHECK(made.mcnemar[0].p == mcnemar(3, 1).p);
-  CHECK(made.bootstrap->difference == Approx(2.0 / 6));
-  CHECK_FALSE(made.bootstrap->both);
-  CHECK(limit_of(*made.bootstrap) == Limit::seeds);
+  const auto comparison = compare_examples(metric_named("accuracy"), std::vector{seed});
+  REQUIRE(comparison.mcnemar.size() == 1);
+  CHECK(comparison.mcnemar[0].only_a == 3);
+  CHECK(comparison.mcnemar[0].only_b == 1);
+  CHECK(comparison.mcnemar[0].p == mcnemar(3, 1).p);
+  CHECK(comparison.bootstrap->difference == Approx(2.0 / 6));
+  CHECK_FALSE(comparison.bootstrap->both);
+  CHECK(limit_of(*comparison.bootstrap) == Limit::seeds);
 }
 
 TEST_CASE("a missing answer counts as the opposite of two classes, or as none of several",

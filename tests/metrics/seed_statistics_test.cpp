@@ -135,7 +135,7 @@ TEST_CASE("paired tests match scipy, and their family correction matches statsmo
   int ran = 0;
   for (const auto& family : file.at("families")) {
     INFO(family.at("name").get<std::string>());
-    std::vector<PairedComparison> made;
+    std::vector<PairedComparison> comparisons;
     for (const auto& expected : family.at("comparisons")) {
       ScoresByPair a;
       ScoresByPair b;
@@ -147,7 +147,7 @@ TEST_CASE("paired tests match scipy, and their family correction matches statsmo
         b[std::to_string(i)] = values[1];
       }
       const double relative = expected.value("delicate", false) ? 1e-5 : 1e-9;
-      const PairedComparison& one = made.emplace_back(compare(a, b));
+      const PairedComparison& one = comparisons.emplace_back(compare(a, b));
       CHECK(one.pairs == expected.at("n").get<std::int64_t>());
       if (one.pairs < kFewestPairs) {
         CHECK_FALSE(one.p);
@@ -156,17 +156,17 @@ TEST_CASE("paired tests match scipy, and their family correction matches statsmo
       check(expected.at("p"), one.p, relative);
       ran++;
     }
-    if (std::any_of(made.begin(), made.end(),
+    if (std::any_of(comparisons.begin(), comparisons.end(),
                     [](const auto& one) { return one.pairs == kFewestPairs - 1; })) {
       continue;  // the reference includes tests with too few pairs; petlab does not
     }
     std::vector<PairedComparison*> all;
-    for (PairedComparison& one : made) all.push_back(&one);
+    for (PairedComparison& one : comparisons) all.push_back(&one);
     adjust(all);
-    for (std::size_t i = 0; i < made.size(); ++i) {
-      if (!made[i].p) continue;
+    for (std::size_t i = 0; i < comparisons.size(); ++i) {
+      if (!comparisons[i].p) continue;
       const auto& expected = family.at("comparisons")[i];
-      check(expected.at("holm"), made[i].adjusted_p,
+      check(expected.at("holm"), comparisons[i].adjusted_p,
             expected.value("delicate", false) ? 1e-5 : 1e-9);
     }
   }

@@ -81,11 +81,11 @@ TEST_CASE("A name that looks like a number selects its trial", "[reports]") {
 }
 
 TEST_CASE("A question's definition can be written and read back", "[reports]") {
-  Definition asked;
-  asked.name = "results";
-  asked.about = "all: \"of it\"";
-  asked.sweeps = {"a b", "1"};
-  asked.where.conditions = questions::parse_where(
+  Definition written;
+  written.name = "results";
+  written.about = "all: \"of it\"";
+  written.sweeps = {"a b", "1"};
+  written.where.conditions = questions::parse_where(
       "variant=007,'it''s, so' and seed<45 and user.k=7,'7',null,x and module_rank!=null and "
       "user.k>='2' and training_learning_rate=0.001 and task='null'");
   TableSpec table;
@@ -98,16 +98,16 @@ TEST_CASE("A question's definition can be written and read back", "[reports]") {
   table.columns.resize(1);
   table.columns[0].each = {"task", "name"};
   table.columns[0].name = "{task} {name}";
-  asked.sections.emplace_back(table);
-  const Definition read = parse_definition(to_yaml(asked), "r.yaml");
-  CHECK(read.name == asked.name);
-  CHECK(read.about == asked.about);
-  CHECK(read.sweeps == asked.sweeps);
-  REQUIRE(read.where.conditions.size() == asked.where.conditions.size());
-  for (std::size_t i = 0; i < asked.where.conditions.size(); ++i) {
-    CHECK(read.where.conditions[i].word.name == asked.where.conditions[i].word.name);
-    CHECK(read.where.conditions[i].op == asked.where.conditions[i].op);
-    CHECK(read.where.conditions[i].values == asked.where.conditions[i].values);
+  written.sections.emplace_back(table);
+  const Definition read = parse_definition(to_yaml(written), "r.yaml");
+  CHECK(read.name == written.name);
+  CHECK(read.about == written.about);
+  CHECK(read.sweeps == written.sweeps);
+  REQUIRE(read.where.conditions.size() == written.where.conditions.size());
+  for (std::size_t i = 0; i < written.where.conditions.size(); ++i) {
+    CHECK(read.where.conditions[i].word.name == written.where.conditions[i].word.name);
+    CHECK(read.where.conditions[i].op == written.where.conditions[i].op);
+    CHECK(read.where.conditions[i].values == written.where.conditions[i].values);
   }
   const auto& read_table = std::get<TableSpec>(read.sections.at(0));
   CHECK(read_table.cells.scale == 1.0);
@@ -117,7 +117,7 @@ TEST_CASE("A question's definition can be written and read back", "[reports]") {
   CHECK(read_table.rows[0].where.conditions.size() == 1);
   CHECK(read_table.rows[1].each == table.rows[1].each);
   CHECK(read_table.columns.at(0).name == "{task} {name}");
-  CHECK(to_yaml(read) == to_yaml(asked));
+  CHECK(to_yaml(read) == to_yaml(written));
 }
 
 TEST_CASE("A value with another type than its field is an error", "[reports]") {

@@ -54,9 +54,9 @@ TEST_CASE("Every accepted character compiles with pdflatex, even as the first of
       text = {static_cast<char>(0xE0 | (c >> 12)), static_cast<char>(0x80 | ((c >> 6) & 0x3F)),
               static_cast<char>(0x80 | (c & 0x3F))};
     }
-    std::string made;
+    std::string escaped;
     try {
-      made = escaped_latex(text + " x" + text);
+      escaped = escaped_latex(text + " x" + text);
     } catch (const std::runtime_error&) {
       continue;
     }
@@ -64,7 +64,7 @@ TEST_CASE("Every accepted character compiles with pdflatex, even as the first of
       document += rows == 1 ? "" : "\\end{tabular}\n\n";
       document += "\\begin{tabular}{ll}\n a & b \\\\\n";
     }
-    document += made + " & " + made + " \\\\\n";
+    document += escaped + " & " + escaped + " \\\\\n";
   }
   CHECK(rows > 400);
   document += "\\end{tabular}\n\\end{document}\n";

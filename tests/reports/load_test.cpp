@@ -324,8 +324,8 @@ TEST_CASE("A report can select by the attempt that counts, by tags and by user k
   const auto seeds = [&](const std::string& where) {
     const std::vector<Definition> definitions = {testing::definition(
         "where: " + where + "\ntable: {rows: [{each: seed}], columns: [{key: c, value: seed}]}\n")};
-    const Dataset data = load_dataset(results::Reader(file), {"s"}, wanted_by(definitions),
-                                      testing::taken_for_alive);
+    const Dataset data =
+        load_dataset(results::Reader(file), {"s"}, wanted_by(definitions), testing::assume_alive);
     std::string found;
     for (const Head& row : testing::table_of(definitions[0], data, {}).rows) found += row.key;
     return found;
@@ -354,7 +354,7 @@ TEST_CASE("Numbers of examples are loaded only for reports that show them", "[re
     const std::vector<Definition> definitions = {
         testing::definition("table:\n  rows: [{key: a}]\n  columns: [" + columns + "]\n")};
     return load_dataset(results::Reader(file), {"s"}, wanted_by(definitions),
-                        testing::taken_for_alive);
+                        testing::assume_alive);
   };
   const Dataset with = load("{key: c, value: examples, where: {split: train}}");
   REQUIRE(with.trials.size() == 3);

@@ -87,7 +87,7 @@ inline void make_database(const std::filesystem::path& file, const std::string& 
   batch.commit();
 }
 
-inline bool taken_for_alive(const results::AttemptFacts&) { return true; }
+inline bool assume_alive(const results::AttemptFacts&) { return true; }
 
 /// Loads everything that a report with this selection can show. Each metric has the value that
 /// counts, or with `every_step` those of all steps.
@@ -95,7 +95,7 @@ inline reports::Dataset loaded(const std::filesystem::path& file,
                                const std::vector<std::string>& sweeps,
                                const reports::Selection& where, bool every_step = false) {
   return reports::load_dataset(results::Reader(file), sweeps, reports::wanted_by(where, every_step),
-                               taken_for_alive);
+                               assume_alive);
 }
 
 }  // namespace petlab::testing

@@ -39,9 +39,9 @@ TEST_CASE("A table with a row for each step of trials with different steps is fa
   constexpr std::int64_t kStepsEach = 60;
   DataMaker make;
   for (std::int64_t trial = 0; trial < kTrials; ++trial) {
-    const std::size_t made = make.trial("a", trial, trial % 2 == 0 ? "x" : "y");
+    const std::size_t number = make.trial("a", trial, trial % 2 == 0 ? "x" : "y");
     for (std::int64_t step = 0; step < kStepsEach; ++step) {
-      make.score(made, "loss", 0.5, "train", 1 + trial + step * kTrials);
+      make.score(number, "loss", 0.5, "train", 1 + trial + step * kTrials);
     }
   }
   const testing::MadeTable table = testing::table_of(definition(R"(table:

@@ -149,7 +149,7 @@ TEST_CASE("A published value refers to its erratum by a letter in every format",
     "columns": ["acc"], "rows": {"a": [75.0], "b": [74.0], "c_d": [73.0]}}},
     "errata": [{"table": "table1", "rows": ["b"], "columns": ["acc"], "says": "a slip"},
                {"table": "table1", "rows": ["c_d"], "columns": ["acc"], "says": "a & b"}]})");
-  const auto made = [&] {
+  const auto report_with_errata = [&] {
     return make_report(parse_definition("report: r\ntable:\n  published: table1\n  rows:\n"
                                         "    - {key: a, where: {variant: a}}\n"
                                         "    - {key: b, where: {variant: b}}\n"
@@ -158,26 +158,27 @@ TEST_CASE("A published value refers to its erratum by a letter in every format",
                                         "r.yaml"),
                        make.data, published);
   };
-  const std::string terminal = to_terminal(made(), {});
+  const std::string terminal = to_terminal(report_with_errata(), {});
   for (const char* part : {"  published   74.00ᵃ\n", "  published   73.00ᵇ\n",
                            "\nᵃ erratum of the published value: a slip\n",
                            "\nᵇ erratum of the published value: a & b\n"}) {
     INFO(terminal);
     CHECK(terminal.find(part) != std::string::npos);
   }
-  const std::string markdown = to_markdown(made());
+  const std::string markdown = to_markdown(report_with_errata());
   CHECK(markdown.find("*74.00*ᵃ") != std::string::npos);
   CHECK(markdown.find("\n- ᵇ erratum of the published value: a & b\n") != std::string::npos);
-  const std::string html = to_html(made());
+  const std::string html = to_html(report_with_errata());
   CHECK(html.find("74.00<span class=\"marks\">ᵃ</span>") != std::string::npos);
   CHECK(html.find("<li>ᵇ erratum of the published value: a &amp; b</li>") != std::string::npos);
   // Lines may break in a long name, which stays one name.
   CHECK(html.find("data-text=\"c_d\"><span>c_<wbr>d</span></th>") != std::string::npos);
-  const std::string latex = to_latex(made());
+  const std::string latex = to_latex(report_with_errata());
   CHECK(latex.find("74.00\\textsuperscript{a}") != std::string::npos);
   CHECK(latex.find("\\textsuperscript{b} erratum: a \\& b\\par") != std::string::npos);
   // The letter is also shown when only differences are.
-  CHECK(to_terminal(shown(made(), Show::difference), {}).find("+1.00ᵃ\n") != std::string::npos);
+  CHECK(to_terminal(shown(report_with_errata(), Show::difference), {}).find("+1.00ᵃ\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("The CSV has all digits, follows RFC 4180 in quoting and leaves missing cells empty",

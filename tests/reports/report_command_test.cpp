@@ -231,13 +231,13 @@ TEST_CASE("A loss over steps comes from progress events, even of running trials"
             .out == ran.out);
   // Reports that do not request losses have none.
   CHECK(petlab({"sweep", "--db", db}).out.find("loss") == std::string::npos);
-  const auto own = folder.write("own.yaml", R"(report: own
+  const auto definition = folder.write("own.yaml", R"(report: own
 where: {split: progress, name: loss}
 table:
   rows: [{each: variant}]
   columns: [{key: loss, digits: 2}]
 )");
-  const Ran table = petlab({own.string(), "--db", db});
+  const Ran table = petlab({definition.string(), "--db", db});
   CHECK(table.err.empty());
   CHECK(table.out.find("0.25 (1)") != std::string::npos);
   CHECK(table.out.find("1.25 (1/2)") != std::string::npos);

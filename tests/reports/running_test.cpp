@@ -110,7 +110,7 @@ TEST_CASE("Running trials beyond the limit are only counted", "[reports]") {
   }
   const results::Reader reader(file);
   const results::LossReader losses(file);
-  const Now now = running_now(reader, losses, testing::taken_for_alive);
+  const Now now = running_now(reader, losses, testing::assume_alive);
   CHECK(now.running.size() == 24);
   CHECK(now.others == 5);
   REQUIRE(now.running.size() > 1);
@@ -123,7 +123,7 @@ TEST_CASE("Running trials beyond the limit are only counted", "[reports]") {
   CHECK(html.find("and 5 more") != std::string::npos);
   CHECK(html.find("step 4 of 8 · the loss is not finite") != std::string::npos);
   CHECK(html.find("silent for 70 s") != std::string::npos);
-  CHECK(running_now(reader, losses, testing::taken_for_alive, 29).others == 0);
+  CHECK(running_now(reader, losses, testing::assume_alive, 29).others == 0);
   // Attempts of dead workers are neither shown nor counted.
   const Now living = running_now(reader, losses, [&](const results::AttemptFacts& attempt) {
     return attempt.attempt.trial_id != trials[0].id;

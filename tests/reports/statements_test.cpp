@@ -11,7 +11,7 @@ namespace petlab::reports {
 namespace {
 
 std::filesystem::path database_of(const testing::TempDir& folder, std::size_t trials) {
-  std::vector<testing::MadeTrial> made;
+  std::vector<testing::MadeTrial> all;
   for (std::size_t i = 0; i < trials; ++i) {
     testing::MadeTrial trial;
     trial.id = "t" + std::to_string(i);
@@ -21,10 +21,10 @@ std::filesystem::path database_of(const testing::TempDir& folder, std::size_t tr
     trial.scores = {{"accuracy", 0.5}, {"f1", 0.25}};
     trial.examples = {{trial.task, {{"train", static_cast<std::int64_t>(i)}, {"test", 7}}}};
     if (i % 5 == 4) trial.scores.erase("f1");  // requires a search of all its metrics
-    made.push_back(std::move(trial));
+    all.push_back(std::move(trial));
   }
   const std::filesystem::path file = folder.path() / (std::to_string(trials) + ".db");
-  testing::make_database(file, "s", made);
+  testing::make_database(file, "s", all);
   return file;
 }
 
@@ -60,7 +60,7 @@ TEST_CASE("Numbers of examples need the same statements, for any number of trial
     CHECK(wanted.examples);
     wanted.examples = examples;
     return testing::statements_in(
-        [&] { load_dataset(results::Reader(file), {"s"}, wanted, testing::taken_for_alive); });
+        [&] { load_dataset(results::Reader(file), {"s"}, wanted, testing::assume_alive); });
   };
   const auto few = database_of(folder, 10);
   const auto many = database_of(folder, 300);

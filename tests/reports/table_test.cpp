@@ -389,7 +389,7 @@ TEST_CASE("%BLS of an unknown backbone is missing, with a note on what to do", "
                                  "backbone_parameters of the report"});
 }
 
-TEST_CASE("Rows and columns made by each follow the plan's order, and metrics their names",
+TEST_CASE("Rows and columns from each follow the plan's order, and metrics their names",
           "[reports]") {
   DataMaker make;
   const std::size_t b = make.trial("b", 1, "y");
@@ -521,14 +521,14 @@ TEST_CASE("A column can be relative to the mean of a row", "[reports]") {
       "{key: c, where: {task: c}}]\n  columns:\n";
   const Published published(R"({"v": 1, "source": "Paper", "tables": {"table1": {"title": "T",
     "columns": ["s"], "rows": {"a": [80], "b": [40]}}}, "errata": []})");
-  const auto made = [&](const std::string& to) {
+  const auto table_relative_to = [&](const std::string& to) {
     return testing::table_of(
         testing::definition(
             "table:\n  published: table1\n" + std::string(rows) +
             "    - {key: r, value: train_seconds, published: s, relative_to: " + to + "}\n"),
         make.data, published);
   };
-  const testing::MadeTable to_a = made("a");
+  const testing::MadeTable to_a = table_relative_to("a");
   CHECK(*to_a.cells[0][0].measured.mean == 1);
   CHECK(*to_a.cells[1][0].measured.mean == 0.25);
   CHECK(*to_a.cells[1][0].published.number == 0.5);
@@ -536,11 +536,12 @@ TEST_CASE("A column can be relative to the mean of a row", "[reports]") {
   CHECK_FALSE(to_a.cells[0][0].measured.deviation);
   CHECK(to_a.cells[2][0].measured.kind == Cell::Kind::missing);
   // Nothing can be relative to a row without a value.
-  const testing::MadeTable to_c = made("c");
+  const testing::MadeTable to_c = table_relative_to("c");
   CHECK(to_c.cells[0][0].measured.reason == "no value of c, to which it would be relative");
   CHECK_FALSE(to_c.cells[0][0].published.number);
   CHECK_THROWS_WITH(
-      made("z"), "r.yaml:6: column.relative_to is 'z', must be the key of a row (known: a, b, c)");
+      table_relative_to("z"),
+      "r.yaml:6: column.relative_to is 'z', must be the key of a row (known: a, b, c)");
 }
 
 }  // namespace

@@ -70,9 +70,9 @@ TEST_CASE("The trials of a report are listed once, each with its details", "[rep
   CHECK(records[2].attempts.empty());
 
   // Logs of unfinished trials are included up to the limit.
-  std::vector<std::string> asked;
+  std::vector<std::string> read_logs;
   const auto log = [&](const std::string& trial, std::int64_t attempt) {
-    asked.push_back(trial);
+    read_logs.push_back(trial);
     return trial + std::to_string(attempt) + " one\n\x1b[31mtwo\n";
   };
   add_logs(records, log, {.log_bytes = 10});
@@ -80,7 +80,7 @@ TEST_CASE("The trials of a report are listed once, each with its details", "[rep
   add_logs(records, log);
   CHECK(records[1].attempts[0].log == std::vector<std::string>{"bb1 one", "\uFFFD[31mtwo"});
   CHECK(records[0].attempts[0].log.empty());
-  CHECK(asked == std::vector<std::string>{"bb", "bb"});
+  CHECK(read_logs == std::vector<std::string>{"bb", "bb"});
 
   const auto json = nlohmann::json::parse(trials_json(records));
   CHECK(json["same"]["module_bottleneck"] == "16");

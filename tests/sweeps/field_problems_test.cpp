@@ -13,7 +13,7 @@ TEST_CASE("Fields that an encoder does not support are reported once the backbon
           "[sweeps]") {
   const Home home;
   home.t5_backbone("t5-small", 512, 6);
-  const std::string asked =
+  const std::string settings =
       "  module.kind: lora\n"
       "  module.cross_attention: true\n"
       "  data.max_target_tokens: 64\n"
@@ -22,7 +22,7 @@ TEST_CASE("Fields that an encoder does not support are reported once the backbon
       "  training: {steps: 10, warmup_steps: 2, evaluate_every: 5, label_smoothing: 0.1}\n"
       "  evaluation.keep_predictions: true\n";
   const Strings found =
-      home.problems("sweep: t\nbase:\n  backbone: minilm\n  task: cola\n" + asked);
+      home.problems("sweep: t\nbase:\n  backbone: minilm\n  task: cola\n" + settings);
   const std::string encoder = " (the default) with an encoder (bert)";
   CHECK(found ==
         Strings{"sweep.yaml:6: module.cross_attention: found true, expected false" + encoder,
@@ -33,7 +33,7 @@ TEST_CASE("Fields that an encoder does not support are reported once the backbon
                 "sweep.yaml:8: decoding.max_tokens: found 9, expected 0" + encoder,
                 "sweep.yaml:8: decoding.min_tokens: found 2, expected 0" + encoder,
                 "sweep.yaml:8: decoding.no_repeat_ngrams: found 3, expected 0" + encoder});
-  const Sweep sweep = home.load("sweep: t\nbase:\n  backbone: t5-small\n  task: cola\n" + asked);
+  const Sweep sweep = home.load("sweep: t\nbase:\n  backbone: t5-small\n  task: cola\n" + settings);
   REQUIRE(sweep.trials.size() == 1);
   CHECK(sweep.notes.empty());
   CHECK(sweep.trials[0].config.decoding.beams == 4);

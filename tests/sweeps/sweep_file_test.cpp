@@ -148,8 +148,8 @@ variants:
   REQUIRE(sweep.trials.size() == 4);
   for (const SweepTrial& trial : sweep.trials) {
     INFO(trial.variants.front());
-    const bool own = trial.variants.front() == "own";
-    CHECK(trial.config.training.mask_learning_rate == (own ? 2e-3 : 5e-3));
+    const bool sets_rate = trial.variants.front() == "own";
+    CHECK(trial.config.training.mask_learning_rate == (sets_rate ? 2e-3 : 5e-3));
   }
 }
 
@@ -189,11 +189,12 @@ grid: {module.bottleneck: [16, 32], user.note: [x, x]}
                 file + ":11: the values of user.note change nothing for propetl, only_share, "
                        "fixed, late, lora: equal trials are merged"});
   // The note says if all variants set the value themselves.
-  const Sweep own = home.load(kBase + "variants: {a: {seed: 1}}\ngrid: {seed: [2, 3]}\n");
-  CHECK(own.trials.size() == 1);
-  CHECK(own.trials[0].config.seed.value == 1);
-  CHECK(own.notes == Strings{file + ":4: the values of seed change nothing for a, which sets its "
-                                    "own: equal trials are merged"});
+  const Sweep overridden = home.load(kBase + "variants: {a: {seed: 1}}\ngrid: {seed: [2, 3]}\n");
+  CHECK(overridden.trials.size() == 1);
+  CHECK(overridden.trials[0].config.seed.value == 1);
+  CHECK(overridden.notes ==
+        Strings{file + ":4: the values of seed change nothing for a, which sets its "
+                       "own: equal trials are merged"});
 }
 
 TEST_CASE("Equal trials are merged under both names", "[sweeps]") {

@@ -44,11 +44,11 @@ TEST_CASE("A placeholder inside a text is not replaced", "[sweeps]") {
   const TaskDeclaration& task = *find_task("rte");
   CHECK(source_text(task, Texts{"{text2} {text1}", "b"}) ==
         "rte sentence1: {text2} {text1} sentence2: b");
-  TaskDeclaration own = task;
-  own.text_to_text.source = "{text2}, {text1} and {text2}";
-  CHECK(source_text(own, Texts{"a", "b"}) == "b, a and b");
-  own.text_to_text.source = "nothing";
-  CHECK(source_text(own, Texts{"a", "b"}) == "nothing");
+  TaskDeclaration custom = task;
+  custom.text_to_text.source = "{text2}, {text1} and {text2}";
+  CHECK(source_text(custom, Texts{"a", "b"}) == "b, a and b");
+  custom.text_to_text.source = "nothing";
+  CHECK(source_text(custom, Texts{"a", "b"}) == "nothing");
   CHECK_THROWS_WITH(source_text(task, Texts{"a"}),
                     "task rte: text_to_text.source is 'rte sentence1: {text1} sentence2: {text2}', "
                     "must have a place for 1 texts");

@@ -13,10 +13,10 @@ using petlab::testing::check_relative;
 namespace {
 
 Tensor random_tensor(std::vector<std::int64_t> shape, std::uint64_t number, at::ScalarType dtype) {
-  Tensor made = at::empty(shape, at::kFloat);
+  Tensor tensor = at::empty(shape, at::kFloat);
   fill_normal(7, number, 1.0,
-              {made.mutable_data_ptr<float>(), static_cast<std::size_t>(made.numel())});
-  return made.to(dtype).requires_grad_(true);
+              {tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())});
+  return tensor.to(dtype).requires_grad_(true);
 }
 
 /// Calls `of` and returns its output, then the inputs' gradients for a fixed output gradient.

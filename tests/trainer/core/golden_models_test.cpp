@@ -20,9 +20,9 @@ struct ModelCase {
 };
 
 void compare(const ModelCase& golden, const std::string& name, const Tensor& found) {
-  const auto& told = golden.described.at(name);
+  const auto& description = golden.described.at(name);
   check_close(golden.folder.filename().string() + " " + name, found, golden.expected.at(name),
-              told.at("atol"), told.at("rtol"));
+              description.at("atol"), description.at("rtol"));
 }
 
 Tensor types_of(const ModelCase& golden) {
@@ -55,9 +55,9 @@ void check_hidden_states(const ModelCase& golden) {
   REQUIRE(static_cast<std::int64_t>(hidden.size()) == encoder.config().num_layers + 1);
   for (std::size_t i = 0; i < hidden.size(); ++i) {
     const std::string name = "hidden_states." + std::to_string(i);
-    const auto& told = golden.described.at(name);
-    check_close(name, hidden[i], tokens_of(golden.expected.at(name), mask), told.at("atol"),
-                told.at("rtol"));
+    const auto& description = golden.described.at(name);
+    check_close(name, hidden[i], tokens_of(golden.expected.at(name), mask), description.at("atol"),
+                description.at("rtol"));
   }
 }
 
@@ -139,9 +139,9 @@ void check_half_precision(const ModelCase& golden) {
     const Tensor last = encoder.forward(
         pack_padded(part(golden.expected.at("input_ids")), mask, part(types_of(golden)), config),
         Hooks(), LastLayer::all_tokens);
-    const auto& told = golden.described.at(name);
-    check_close(name, last, tokens_of(golden.expected.at(name), mask), told.at("atol"),
-                told.at("rtol"));
+    const auto& description = golden.described.at(name);
+    check_close(name, last, tokens_of(golden.expected.at(name), mask), description.at("atol"),
+                description.at("rtol"));
   }
 }
 

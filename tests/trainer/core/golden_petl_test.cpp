@@ -86,9 +86,10 @@ ModuleRequest request_of(const PetlCase& golden, const Encoder& encoder) {
 
 void check_formula_case(const PetlCase& golden, at::ScalarType dtype) {
   const bool exact = dtype == at::kDouble;
-  const auto& told = golden.json.at("tolerance");
-  const double outputs = exact ? 1e-9 : told.at("float32").at("outputs and losses").get<double>();
-  const double gradients = exact ? 1e-9 : told.at("float32").at("gradients").get<double>();
+  const auto& tolerance = golden.json.at("tolerance");
+  const double outputs =
+      exact ? 1e-9 : tolerance.at("float32").at("outputs and losses").get<double>();
+  const double gradients = exact ? 1e-9 : tolerance.at("float32").at("gradients").get<double>();
   const Encoder encoder =
       Encoder::load(golden.folder.parent_path() / golden.json.at("backbone").get<std::string>(),
                     Placement::all_in(dtype));
@@ -191,7 +192,7 @@ std::string slot_name(const std::string& library_name) {
 }
 
 void check_library_case(const PetlCase& golden) {
-  const auto& told = golden.json.at("tolerance");
+  const auto& tolerance = golden.json.at("tolerance");
   const Encoder encoder =
       Encoder::load(golden.folder.parent_path() / golden.json.at("backbone").get<std::string>());
   Tensors wanted;  // by name, as in each_slot
@@ -235,27 +236,27 @@ void check_library_case(const PetlCase& golden) {
     const std::string name = "out.hidden." + std::to_string(i);
     const Tensor rows =
         golden.tensors.at(name).index({golden.tensors.at("input.mask").to(at::kBool)});
-    check_relative(name, hidden[i], rows, told.at("hidden"));
+    check_relative(name, hidden[i], rows, tolerance.at("hidden"));
   }
   if (request.config.kind == "prefix") {
     for (std::int64_t l = 0; l < encoder.config().num_layers; ++l) {
       const auto prefix = model.module->prefix({Site::keys_and_values, l, {}});
       check_relative("P", at::cat({prefix->keys[0], prefix->values[0]}, 1),
-                     golden.tensors.at("out.P." + std::to_string(l)), told.at("hidden"));
+                     golden.tensors.at("out.P." + std::to_string(l)), tolerance.at("hidden"));
     }
   }
   const Tensor logits = model.logits(input);
-  check_relative("out.logits", logits, golden.tensors.at("out.logits"), told.at("logits"));
+  check_relative("out.logits", logits, golden.tensors.at("out.logits"), tolerance.at("logits"));
   const Tensor loss =
       summed_loss(sweeps::TaskKind::classification, logits, golden.tensors.at("input.labels")) /
       input.sequences.sequences();
-  check_relative("out.loss", loss, golden.tensors.at("out.loss"), told.at("loss"));
+  check_relative("out.loss", loss, golden.tensors.at("out.loss"), tolerance.at("loss"));
   model.backward(loss);
   int compared = 0;
   model.each_slot(true, [&](const std::string& name, const Tensor& slot) {
     if (!library_names.contains(name)) return;
     check_relative("grad." + name, slot, golden.tensors.at("grad." + library_names.at(name)),
-                   told.at("grad"));
+                   tolerance.at("grad"));
     ++compared;
   });
   CHECK(compared > 0);

@@ -88,8 +88,8 @@ class PaddedEncoder {
     const auto projection = [&](const char* which) {
       return linear(name + "attention.self." + which, x);
     };
-    const auto changed = [&](Site site, const Tensor& made) {
-      return module_.acts_on(site) ? module_.projected({{site, l, rows_}, x, made}) : made;
+    const auto changed = [&](Site site, const Tensor& output) {
+      return module_.acts_on(site) ? module_.projected({{site, l, rows_}, x, output}) : output;
     };
     const Tensor seen = attention(l, changed(Site::query, projection("query")), projection("key"),
                                   changed(Site::value, projection("value")));
@@ -113,8 +113,8 @@ class PaddedEncoder {
     Tensor mask = batch_.mask;
     if (const auto prefix = module_.prefix({Site::keys_and_values, l, rows_})) {
       const auto repeated = [&](const Tensor& all) {
-        const Tensor own = split(all[0], 1);
-        return own.expand({sequences, own.size(1), own.size(2), own.size(3)});
+        const Tensor values = split(all[0], 1);
+        return values.expand({sequences, values.size(1), values.size(2), values.size(3)});
       };
       k = at::cat({repeated(prefix->keys), k}, 2);
       v = at::cat({repeated(prefix->values), v}, 2);

@@ -26,20 +26,20 @@ bool near(double found, double wanted) {
 }
 
 TokenisedSplit split_of(const nlohmann::json& split, bool regression) {
-  TokenisedSplit made;
-  made.kind = regression ? sweeps::TaskKind::regression : sweeps::TaskKind::classification;
-  made.offsets.push_back(0);
+  TokenisedSplit tokenised;
+  tokenised.kind = regression ? sweeps::TaskKind::regression : sweeps::TaskKind::classification;
+  tokenised.offsets.push_back(0);
   for (const auto& ids : split.at("ids")) {
-    for (const std::int32_t id : ids) made.ids.push_back(id);
-    made.offsets.push_back(static_cast<std::int64_t>(made.ids.size()));
+    for (const std::int32_t id : ids) tokenised.ids.push_back(id);
+    tokenised.offsets.push_back(static_cast<std::int64_t>(tokenised.ids.size()));
   }
-  made.type_ids.assign(made.ids.size(), 0);
+  tokenised.type_ids.assign(tokenised.ids.size(), 0);
   if (regression) {
-    made.scores = split.at("targets").get<std::vector<float>>();
+    tokenised.scores = split.at("targets").get<std::vector<float>>();
   } else {
-    made.classes = split.at("targets").get<std::vector<std::int32_t>>();
+    tokenised.classes = split.at("targets").get<std::vector<std::int32_t>>();
   }
-  return made;
+  return tokenised;
 }
 
 TaskRun task_of(const nlohmann::json& task) {

@@ -37,10 +37,10 @@ struct OwnWorld {
     folder.write(name, R"({"model_type": ")" + type + R"(", "vocab_size": 7, "hidden_size": 32,
       "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48,
       "max_position_embeddings": 66, "type_vocab_size": 1, "initializer_range": 0.05})");
-    InitOptions made = options(out);
-    made.config = folder.path() / name;
-    made.vocabulary = 320;
-    return made;
+    InitOptions changed = options(out);
+    changed.config = folder.path() / name;
+    changed.vocabulary = 320;
+    return changed;
   }
 
   InitOptions options(const std::string& out) const {

@@ -83,11 +83,11 @@ TEST_CASE("a linear layer and its gradients are the same with every library", "[
       const Using libraries({forward, backward, backward});
       INFO(to_string(product_libraries()));
       const Tensor leaf_x = leaf(x), leaf_weight = leaf(weight), leaf_bias = leaf(bias);
-      const Tensor made = apply_linear(leaf_x, leaf_weight, leaf_bias);
-      CHECK(worst(made, wanted) < 1e-5);
+      const Tensor output = apply_linear(leaf_x, leaf_weight, leaf_bias);
+      CHECK(worst(output, wanted) < 1e-5);
       CHECK(worst(apply_linear(x, weight, Tensor()), wanted - bias.to(at::kDouble)) < 1e-5);
       // Tests a gradient with unusual strides.
-      (made.t() * outer.t()).sum().backward();
+      (output.t() * outer.t()).sum().backward();
       CHECK(worst(leaf_x.grad(), to_x) < 1e-5);
       CHECK(worst(leaf_weight.grad(), to_weight) < 1e-5);
       CHECK(worst(leaf_bias.grad(), outer.to(at::kDouble).sum(0)) < 1e-5);
@@ -106,9 +106,9 @@ TEST_CASE("a short product of float32 matrices is the product of the rounded mat
   const Tensor leaf_x = x.detach().clone().requires_grad_(true);
   const Tensor leaf_weight = weight.clone().requires_grad_(true);
   const Tensor leaf_bias = bias.clone().requires_grad_(true);
-  const Tensor made = apply_linear(leaf_x, leaf_weight, leaf_bias, /*short_product=*/true);
-  made.backward(outer);
-  CHECK(made.scalar_type() == at::kFloat);
+  const Tensor output = apply_linear(leaf_x, leaf_weight, leaf_bias, /*short_product=*/true);
+  output.backward(outer);
+  CHECK(output.scalar_type() == at::kFloat);
   CHECK(leaf_x.grad().scalar_type() == at::kFloat);
   CHECK(leaf_weight.grad().scalar_type() == at::kFloat);
   // The bound is half a unit in the result's last place plus a small error of the sums. The bias
@@ -119,7 +119,7 @@ TEST_CASE("a short product of float32 matrices is the product of the rounded mat
     return !far.any().item<bool>();
   };
   const Tensor none = at::zeros({}, at::kDouble);
-  CHECK(near(made, at::mm(short_of(x), short_of(weight).t()), bias.to(at::kDouble)));
+  CHECK(near(output, at::mm(short_of(x), short_of(weight).t()), bias.to(at::kDouble)));
   CHECK(near(apply_linear(x, weight, {}, true), at::mm(short_of(x), short_of(weight).t()), none));
   CHECK(near(leaf_x.grad(), at::mm(short_of(outer), short_of(weight)), none));
   CHECK(near(leaf_weight.grad(), at::mm(short_of(outer).t(), short_of(x)), none));
@@ -135,18 +135,18 @@ TEST_CASE("a frozen weight's bfloat16 copies give the products of the rounded we
   const Tensor outer = at::randn({rows, 45});
   const ProductWeight copied(weight, /*short_products=*/true);
   const Tensor leaf_x = x.clone().requires_grad_(true), plain_x = x.clone().requires_grad_(true);
-  const Tensor made = apply_linear(leaf_x, copied, bias);
+  const Tensor output = apply_linear(leaf_x, copied, bias);
   const Tensor wanted = apply_linear(plain_x, weight, bias, /*short_product=*/true);
-  made.backward(outer);
+  output.backward(outer);
   wanted.backward(outer);
   // Libraries may sum in another order: allows a unit in bfloat16's last place.
   const auto near = [](const Tensor& a, const Tensor& b) {
     return !((a - b).abs() > b.abs() * std::ldexp(1.0, -7) + 1e-4).any().item<bool>();
   };
-  CHECK(near(made, wanted));
+  CHECK(near(output, wanted));
   CHECK(near(leaf_x.grad(), plain_x.grad()));
   const at::NoGradGuard no_grad;
-  CHECK(at::equal(apply_linear(x, copied, bias), made));
+  CHECK(at::equal(apply_linear(x, copied, bias), output));
   if (!multiplies_bf16()) return;
   CHECK(copied.forward().is_mkldnn());
   CHECK(copied.forward().scalar_type() == at::kBFloat16);

@@ -23,8 +23,8 @@ struct T5Case {
   Tensors expected;
 
   void compare(const std::string& name, const Tensor& found, const Tensor& wanted) const {
-    const auto& told = described.at(name);
-    check_close(name, found, wanted, told.at("atol"), told.at("rtol"));
+    const auto& description = described.at(name);
+    check_close(name, found, wanted, description.at("atol"), description.at("rtol"));
   }
   void compare(const std::string& name, const Tensor& found) const {
     compare(name, found, expected.at(name));
@@ -132,7 +132,7 @@ void check_t5(const std::filesystem::path& folder) {
 }
 
 /// Checks a tied model whose decoder output is not scaled.
-void check_unscaled(const std::filesystem::path& folder, const nlohmann::json& told,
+void check_unscaled(const std::filesystem::path& folder, const nlohmann::json& tolerances,
                     const std::filesystem::path& expected) {
   const Tensors inputs = read_tensors(folder / "expected.safetensors");
   const Tensors wanted = read_tensors(expected);
@@ -146,7 +146,7 @@ void check_unscaled(const std::filesystem::path& folder, const nlohmann::json& t
   const Tensor loss = smoothed_losses(logits, inputs.at("labels").index({kept}), 0.0).mean();
   loss.backward();
   const auto compare = [&](const std::string& name, const Tensor& found, const Tensor& golden) {
-    check_close(name, found, golden, told.at("atol"), told.at("rtol"));
+    check_close(name, found, golden, tolerances.at("atol"), tolerances.at("rtol"));
   };
   compare("loss", loss, wanted.at("loss"));
   compare("logits", logits.narrow(1, 0, 16), wanted.at("logits_first_16").index({kept}));

@@ -73,9 +73,9 @@ TEST_CASE("a widened weight keeps no pages of its file", "[trainer]") {
 }
 
 TEST_CASE("memory that is not a file's is not released", "[trainer]") {
-  const Tensor own = at::ones({1 << 16});
-  release_pages(own);
-  CHECK(own.sum().item<float>() == 1 << 16);
+  const Tensor ones = at::ones({1 << 16});
+  release_pages(ones);
+  CHECK(ones.sum().item<float>() == 1 << 16);
   std::vector<float> borrowed(1 << 16, 1.0F);
   const Tensor over = at::from_blob(borrowed.data(), {1 << 16});
   release_pages(over);

@@ -43,10 +43,10 @@ PackedSequences sequences_of_all_lengths() {
 }
 
 Tensor random_rows(std::int64_t rows, std::uint64_t number) {
-  Tensor made = at::empty({rows, kWidth}, at::kFloat);
+  Tensor tensor = at::empty({rows, kWidth}, at::kFloat);
   fill_normal(7, number, 1.0,
-              {made.mutable_data_ptr<float>(), static_cast<std::size_t>(made.numel())});
-  return made.requires_grad_(true);
+              {tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())});
+  return tensor.requires_grad_(true);
 }
 
 /// The results and gradients of all of the trainer's own loops over rows and sequences.
@@ -74,10 +74,10 @@ std::vector<Tensor> all_loops() {
   const Tensor dropped = drop_positive(drop(apply_gelu(normalised), place), place);
   const Tensor output = rms(add_dropped(dropped, normalised, place));
   output.backward(random_rows(tokens, 8).detach());
-  std::vector<Tensor> made{attended, normalised, dropped, output};
-  for (const Tensor& input : {x, y, z, keys, values}) made.push_back(input.grad());
-  made.push_back(widened(x.detach().to(at::kBFloat16), norm.bias));
-  return made;
+  std::vector<Tensor> results{attended, normalised, dropped, output};
+  for (const Tensor& input : {x, y, z, keys, values}) results.push_back(input.grad());
+  results.push_back(widened(x.detach().to(at::kBFloat16), norm.bias));
+  return results;
 }
 
 }  // namespace

@@ -53,14 +53,14 @@ struct TinyWorld {
     std::vector<std::pair<std::string, trainer::TensorView>> tensors;
     std::uint64_t number = 0;
     for (const trainer::WantedTensor& tensor : wanted) {
-      at::Tensor made = at::empty(tensor.shape, at::kFloat);
+      at::Tensor values = at::empty(tensor.shape, at::kFloat);
       trainer::fill_normal(
           3, ++number, 0.2,
-          {made.mutable_data_ptr<float>(), static_cast<std::size_t>(made.numel())});
+          {values.mutable_data_ptr<float>(), static_cast<std::size_t>(values.numel())});
       const bool norm =
           tensor.name.ends_with("LayerNorm.weight") || tensor.name.ends_with("layer_norm.weight");
-      if (norm) made += 1;
-      tensors.emplace_back(tensor.name, trainer::to_view(made));
+      if (norm) values += 1;
+      tensors.emplace_back(tensor.name, trainer::to_view(values));
     }
     trainer::write_safetensors(folder.path() / name / "model.safetensors", tensors);
   }

@@ -21,10 +21,10 @@ using petlab::testing::tested_device;
 namespace {
 
 Tensor some_rows(std::int64_t rows, std::int64_t width, std::uint64_t number) {
-  Tensor made = at::empty({rows, width}, at::kFloat);
+  Tensor numbers = at::empty({rows, width}, at::kFloat);
   fill_normal(7, number, 1.0,
-              {made.mutable_data_ptr<float>(), static_cast<std::size_t>(made.numel())});
-  return made;
+              {numbers.mutable_data_ptr<float>(), static_cast<std::size_t>(numbers.numel())});
+  return numbers;
 }
 
 PackedSequences of_lengths(const std::vector<std::int64_t>& lengths) {
@@ -55,11 +55,11 @@ TEST_CASE("launches of attention on a device depend on the number of length clas
     shape.buckets = &buckets;
     const DeviceCounts before = device_counts();
     attention(x, x, x, std::nullopt, shape, &dropout).sum().backward();
-    const DeviceCounts made = counted(before, device_counts());
-    CHECK(made.copies_in == 0);
-    CHECK(made.synchronisations == 0);
-    CHECK(made.fused_attentions == 0);
-    return made.kernels;
+    const DeviceCounts counts = counted(before, device_counts());
+    CHECK(counts.copies_in == 0);
+    CHECK(counts.synchronisations == 0);
+    CHECK(counts.fused_attentions == 0);
+    return counts.kernels;
   };
   const std::int64_t two_lengths = kernels_of({3, 4});
   CHECK(kernels_of({3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}) == two_lengths);
@@ -123,17 +123,17 @@ TEST_CASE("evaluation uses the device's kernel for packed sequences", "[trainer]
     CHECK(counted(before, device_counts()).fused_attentions == 1);
   }
   check_relative("the kernel", fused.to(at::kCPU), wanted, 1e-6);
-  const Tensor made =
+  const Tensor separate =
       attention_of_operations(there(q), there(k), there(v), std::nullopt, shape, nullptr);
-  check_relative("operations", made.to(at::kCPU), wanted, 1e-6);
-  CHECK(made.narrow(0, queries.tokens(), filling).to(at::kCPU).eq(0).all().item<bool>());
+  check_relative("operations", separate.to(at::kCPU), wanted, 1e-6);
+  CHECK(separate.narrow(0, queries.tokens(), filling).to(at::kCPU).eq(0).all().item<bool>());
 
   // Separate operations compute what the kernel does not support.
   before = device_counts();
   const auto attend = [&](AttentionShape of, const std::optional<Prefix>& prefix,
                           at::ScalarType type) {
-    const AttentionBuckets own = attention_buckets(of, rows, 1, tested_device());
-    of.buckets = &own;
+    const AttentionBuckets buckets = attention_buckets(of, rows, 1, tested_device());
+    of.buckets = &buckets;
     attention(there(q.to(type)), there(k.to(type)), there(v.to(type)), prefix, of, nullptr);
   };
   const auto prefix_of = [&](at::ScalarType type) {
@@ -176,15 +176,16 @@ TEST_CASE("attention on a device gives the CPU's outputs and gradients", "[train
     const auto there = [&](std::int64_t of_rows, std::uint64_t number) {
       return on_device(some_rows(of_rows, width, number).to(at::kDouble), device);
     };
-    AttentionShape own = shape;
+    AttentionShape device_shape = shape;
     if (biased) {
-      own.position_bias = on_device(some_rows(heads, 2 * 70 - 1, 6).to(at::kDouble), device);
+      device_shape.position_bias =
+          on_device(some_rows(heads, 2 * 70 - 1, 6).to(at::kDouble), device);
     }
     Dropout of = dropout;
     std::optional<AttentionBuckets> buckets;
     if (!device.is_cpu()) {
       of.round_keys = dropout_round_keys(of.seeds, 2, device);
-      own.buckets = &buckets.emplace(attention_buckets(own, rows, 1, device));
+      device_shape.buckets = &buckets.emplace(attention_buckets(device_shape, rows, 1, device));
     }
     std::vector<Tensor> inputs{there(rows, 1), there(rows, 2), there(rows, 3)};
     std::optional<Prefix> before;
@@ -195,7 +196,7 @@ TEST_CASE("attention on a device gives the CPU's outputs and gradients", "[train
     for (Tensor& input : inputs) input.requires_grad_(true);
     if (prefixed) before = Prefix{inputs[3], inputs[4]};
     const Tensor output =
-        attention(inputs[0], inputs[1], inputs[2], before, own, dropped ? &of : nullptr);
+        attention(inputs[0], inputs[1], inputs[2], before, device_shape, dropped ? &of : nullptr);
     (output * there(rows, 7)).sum().backward();
     std::vector<Tensor> all{output.detach()};
     for (const Tensor& input : inputs) all.push_back(input.grad());

@@ -200,9 +200,9 @@ TEST_CASE("gradients of a step on a device equal the CPU's", "[trainer][device]"
           AdamW optimizer(model.parameters(), {});
           losses.push_back(
               read_losses(trials, take_step(trials, tasks, model, optimizer), 1).front());
-          auto& own = gradients.emplace_back();
+          auto& by_name = gradients.emplace_back();
           for (const Parameter& parameter : optimizer.parameters()) {
-            own.emplace(parameter.name, parameter.gradient.to(at::kCPU));
+            by_name.emplace(parameter.name, parameter.gradient.to(at::kCPU));
           }
         }
         CHECK(losses[1] == Approx(losses[0]).epsilon(1e-6));
@@ -307,19 +307,19 @@ TEST_CASE("a step on a device never waits and copies little", "[trainer][device]
         trials.front().finish_step();
         const DeviceCounts before = device_counts();
         const Tensor losses = take_step(trials, tasks, model, optimizer);
-        const DeviceCounts made = counted(before, device_counts());
-        CHECK(made.synchronisations == 0);
-        CHECK(made.copies_out == 0);
+        const DeviceCounts counts = counted(before, device_counts());
+        CHECK(counts.synchronisations == 0);
+        CHECK(counts.copies_out == 0);
         // An encoder copies ids, positions, types and first tokens; a T5 the ids of both sides and
         // their distances. Both copy targets, the layout of sequences for each kind of attention
         // (2 or 3), rates and steps. Dropout adds the keys of its streams and the keys of rows:
         // of tokens, first tokens and the head, or of both sides.
-        CHECK(made.copies_in <= (dropped ? 12 : 9));
+        CHECK(counts.copies_in <= (dropped ? 12 : 9));
         // Dropout adds 5 or 7 draws of about a hundred operations for any number of layers.
-        if (dropped) CHECK(made.kernels <= (text ? 1900 : 1000));
+        if (dropped) CHECK(counts.kernels <= (text ? 1900 : 1000));
         // No copy is as large as an activation. Most bytes are keys: 640 for each purpose and
         // layer.
-        CHECK(made.bytes_in <= (dropped ? 64000 : 16000));
+        CHECK(counts.bytes_in <= (dropped ? 64000 : 16000));
         CHECK(read_losses(trials, losses, 2).size() == 1);
       }
     }

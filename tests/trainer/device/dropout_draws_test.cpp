@@ -74,8 +74,8 @@ TEST_CASE("a trial's dropout does not depend on the trials trained with it", "[t
   const Tensor kept = draws.kept(dropout, place, 0.3, 20).to(at::kCPU);
   std::vector<RowKey> second(all.begin() + 7, all.begin() + 14);
   for (RowKey& row : second) row.trial = 0;
-  DropoutDraws own(second, {{place}}, tested_device());
-  CHECK(own.kept(dropout.of_trial(1), place, 0.3, 20).to(at::kCPU).equal(kept.narrow(0, 7, 7)));
+  DropoutDraws alone(second, {{place}}, tested_device());
+  CHECK(alone.kept(dropout.of_trial(1), place, 0.3, 20).to(at::kCPU).equal(kept.narrow(0, 7, 7)));
 }
 
 TEST_CASE("dropout is drawn at once for few rows, in parts for many",
@@ -91,11 +91,11 @@ TEST_CASE("dropout is drawn at once for few rows, in parts for many",
   for (const DrawnPlace& place : places) {
     const DeviceCounts before = device_counts();
     draws.kept(dropout, place, 0.1, 24);
-    const DeviceCounts made = counted(before, device_counts());
-    CHECK(made.copies_in == 0);
-    CHECK(made.synchronisations == 0);
-    CHECK(made.kernels < 120);
-    if (made.kernels > 0) ++drawn;
+    const DeviceCounts counts = counted(before, device_counts());
+    CHECK(counts.copies_in == 0);
+    CHECK(counts.synchronisations == 0);
+    CHECK(counts.kernels < 120);
+    if (counts.kernels > 0) ++drawn;
   }
   // With many rows, a place has 180,000 blocks; at most a million are drawn at once.
   CHECK(drawn == (rows == 20 ? 1 : 3));

@@ -108,9 +108,9 @@ class Memory {
     ::close(file);
   }
   static char* mapped(int file, int how) {
-    void* const made = ::mmap(nullptr, kMemory, how, MAP_SHARED | MAP_NORESERVE, file, 0);
-    if (made == MAP_FAILED) throw std::runtime_error("no addresses for the pretend device");
-    return static_cast<char*>(made);
+    void* const address = ::mmap(nullptr, kMemory, how, MAP_SHARED | MAP_NORESERVE, file, 0);
+    if (address == MAP_FAILED) throw std::runtime_error("no addresses for the pretend device");
+    return static_cast<char*>(address);
   }
   /// Rounds up to a power of two so that blocks can be reused.
   static std::size_t room_for(std::size_t bytes) {
@@ -246,17 +246,18 @@ at::Tensor seen_by_cpu(const at::Tensor& tensor) {
                        tensor.strides(), tensor.options().device(at::kCPU));
 }
 
-at::Tensor to_device(const at::Tensor& made) {
-  if (!made.defined() || is_on_device(made)) return made;
-  at::Tensor copy = empty_strided(made.sizes(), made.strides(), made.scalar_type(), {}, {}, {});
-  seen_by_cpu(copy).copy_(made);
+at::Tensor to_device(const at::Tensor& result) {
+  if (!result.defined() || is_on_device(result)) return result;
+  at::Tensor copy =
+      empty_strided(result.sizes(), result.strides(), result.scalar_type(), {}, {}, {});
+  seen_by_cpu(copy).copy_(result);
   return copy;
 }
 
 /// Gives an empty device tensor the size and elements that a kernel computed for it.
-void take_over(const at::Tensor& ours, const at::Tensor& made) {
-  if (ours.numel() > 0 || made.numel() == 0) return;
-  const at::Tensor copy = to_device(made);
+void take_over(const at::Tensor& ours, const at::Tensor& result) {
+  if (ours.numel() > 0 || result.numel() == 0) return;
+  const at::Tensor copy = to_device(result);
   ours.unsafeGetTensorImpl()->set_storage_keep_dtype(copy.storage());
   ours.unsafeGetTensorImpl()->set_sizes_and_strides(copy.sizes(), copy.strides());
 }
@@ -332,9 +333,9 @@ void run_kernel(const c10::OperatorHandle& operation, c10::DispatchKeySet,
     if (value.isTensor()) {
       const at::Tensor& tensor = given[i].toTensor();
       // An empty output takes the size of the result.
-      const bool made = is_on_device(tensor) && tensor.numel() == 0;
-      value =
-          made ? at::empty(tensor.sizes(), tensor.options().device(at::kCPU)) : seen_by_cpu(tensor);
+      const bool is_output = is_on_device(tensor) && tensor.numel() == 0;
+      value = is_output ? at::empty(tensor.sizes(), tensor.options().device(at::kCPU))
+                        : seen_by_cpu(tensor);
     } else if (value.isTensorList()) {
       std::vector<at::Tensor> all;
       for (const at::Tensor& tensor : value.toTensorVector()) all.push_back(seen_by_cpu(tensor));
@@ -459,13 +460,13 @@ DeviceCounts device_counts() {
 }
 
 DeviceCounts counted(const DeviceCounts& before, const DeviceCounts& after) {
-  DeviceCounts made;
+  DeviceCounts difference;
   for (const auto count : {&DeviceCounts::kernels, &DeviceCounts::copies_in,
                            &DeviceCounts::bytes_in, &DeviceCounts::copies_out,
                            &DeviceCounts::synchronisations, &DeviceCounts::fused_attentions}) {
-    made.*count = after.*count - before.*count;
+    difference.*count = after.*count - before.*count;
   }
-  return made;
+  return difference;
 }
 
 void limit_device_memory(std::size_t bytes) { Memory::instance().set_limit(bytes); }

@@ -49,10 +49,10 @@ TEST_CASE("the pretend device counts the host's waits", "[trainer][device][prete
   const Tensor there = ones_there();
   DeviceCounts before = device_counts();
   const Tensor sum = there.sum();
-  DeviceCounts made = counted(before, device_counts());
-  CHECK(made.kernels > 0);
-  CHECK(made.synchronisations == 0);
-  CHECK(made.copies_in + made.copies_out == 0);
+  DeviceCounts counts = counted(before, device_counts());
+  CHECK(counts.kernels > 0);
+  CHECK(counts.synchronisations == 0);
+  CHECK(counts.copies_in + counts.copies_out == 0);
 
   before = device_counts();
   CHECK(sum.item<float>() == 12);
@@ -60,9 +60,9 @@ TEST_CASE("the pretend device counts the host's waits", "[trainer][device][prete
 
   before = device_counts();
   CHECK(there.to(at::kCPU).sum().item<float>() == 12);
-  made = counted(before, device_counts());
-  CHECK(made.copies_out == 1);
-  CHECK(made.synchronisations == 1);
+  counts = counted(before, device_counts());
+  CHECK(counts.copies_out == 1);
+  CHECK(counts.synchronisations == 1);
 
   const Tensor here = at::ones({2});
   before = device_counts();
@@ -77,10 +77,10 @@ TEST_CASE("the pretend device counts the host's waits", "[trainer][device][prete
   CHECK_FALSE(here.is_pinned());
   before = device_counts();
   const Tensor not_waited = pinned.to(pretend_device(), /*non_blocking=*/true);
-  made = counted(before, device_counts());
-  CHECK(made.copies_in == 1);
-  CHECK(made.bytes_in == 8);
-  CHECK(made.synchronisations == 0);
+  counts = counted(before, device_counts());
+  CHECK(counts.copies_in == 1);
+  CHECK(counts.bytes_in == 8);
+  CHECK(counts.synchronisations == 0);
 }
 
 TEST_CASE("unwritten memory of the pretend device is NaN", "[trainer][device][pretend]") {

@@ -68,10 +68,10 @@ template <typename T>
 Plain plain_attention(const Case<T>& of) {
   const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
   const std::int64_t d = of.heads * of.d_head;
-  const auto row = [&](const std::vector<T>& prefix, const std::vector<T>& own, std::int64_t j,
+  const auto row = [&](const std::vector<T>& prefix, const std::vector<T>& rows, std::int64_t j,
                        std::int64_t c) {
     return static_cast<double>(j < of.prefix_length ? prefix[at(j * d + c)]
-                                                    : own[at((j - of.prefix_length) * d + c)]);
+                                                    : rows[at((j - of.prefix_length) * d + c)]);
   };
   Plain plain;
   plain.output.resize(of.query.size());

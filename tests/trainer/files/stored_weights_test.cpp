@@ -53,14 +53,14 @@ TEST_CASE("prefixes are stripped, heads ignored and other unused weights named",
 TEST_CASE("a name with the prefix takes precedence over one without, in any order",
           "[trainer][files]") {
   const testing::TempDir dir;
-  const std::array<float, 2> own{1, 2}, other{3, 4};
+  const std::array<float, 2> prefixed{1, 2}, other{3, 4};
   const auto view = [](const std::array<float, 2>& values) {
     return TensorView{DType::f32, {2}, std::as_bytes(std::span(values)), nullptr};
   };
-  for (const bool own_first : {true, false}) {
-    std::vector<std::pair<std::string, TensorView>> tensors{{"bert.a", view(own)},
+  for (const bool prefixed_first : {true, false}) {
+    std::vector<std::pair<std::string, TensorView>> tensors{{"bert.a", view(prefixed)},
                                                             {"a", view(other)}};
-    if (!own_first) std::swap(tensors[0], tensors[1]);
+    if (!prefixed_first) std::swap(tensors[0], tensors[1]);
     write_safetensors(dir.path() / "model.safetensors", tensors);
     const BackboneWeights weights = pick(dir.path(), {{"a", {2}}});
     CHECK(to_floats(weights.tensors.at("a")) == std::vector<float>{1, 2});

@@ -26,6 +26,6 @@ class PairedTest:
         for name, metric in self.metrics.items():
             found = scores[name] = [Result(metric.corpus_score(baseline, metric.references).score)]
             for _, system in self.systems[1:]:
-                told = ask(metric.name, system, metric.references, *metric.words, *words, baseline=baseline)
-                found.append(Result(told.score, told.p_value))
+                answer = ask(metric.name, system, metric.references, *metric.words, *words, baseline=baseline)
+                found.append(Result(answer.score, answer.p_value))
         return {}, scores
