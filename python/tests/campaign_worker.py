@@ -1,7 +1,7 @@
 """A worker made with petlab.Worker for the kill campaign (docs/internals/fault-points.md).
 
-It does what the scripted worker does with the same `user`: its numbers depend on the seed and on
-every step before, so that a wrong resume shows.
+It behaves like the scripted worker with the same `user`. Its numbers depend on the seed and on all
+earlier steps, so that a wrong resume shows.
 """
 
 from __future__ import annotations

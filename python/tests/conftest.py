@@ -1,4 +1,4 @@
-"""A real sweep, run by the built program: PETLAB_PROGRAMS names the folder of the programs."""
+"""Runs a real sweep with the built programs, which are in the folder PETLAB_PROGRAMS."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class World:
         )
 
     def run(self, command: Sequence[str | Path], code: int = 0) -> tuple[str, str]:
-        """Standard output and error; the exit code must be this."""
+        """Runs a command, checks its exit code, and returns standard output and error."""
         process = self.start(command)
         out, err = process.communicate(timeout=120)
         assert process.returncode == code, (process.returncode, out, err)
@@ -93,7 +93,7 @@ def _world(root: Path, programs: Path) -> World:
         "PETLAB_DB": "sweep.db",
         "PYTHONPATH": str(PACKAGE),
         "LC_ALL": "C.UTF-8",
-        # The interpreter of the tests, also where petlab starts python3.
+        # petlab's python3 must be the interpreter of the tests.
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
     return world
@@ -106,7 +106,7 @@ def world(tmp_path: Path, programs: Path) -> World:
 
 @pytest.fixture(scope="session")
 def worlds(tmp_path_factory: pytest.TempPathFactory, programs: Path) -> Callable[[str], World]:
-    """Worlds for a whole module."""
+    """Creates worlds for a whole module."""
     return lambda name: _world(tmp_path_factory.mktemp(name), programs)
 
 
@@ -128,7 +128,7 @@ grid:
 
 @pytest.fixture(scope="session")
 def swept(worlds: Callable[[str], World]) -> World:
-    """24 finished trials of the scripted worker: sweep.db; a second sweep names some again."""
+    """24 finished scripted trials in sweep.db, some of them also in a second sweep."""
     world = worlds("swept")
     world.write("sweep.yaml", SCRIPTED)
     worker = str(world.programs / "scripted-worker")
@@ -141,7 +141,7 @@ def swept(worlds: Callable[[str], World]) -> World:
 
 @pytest.fixture
 def copied(swept: World, tmp_path: Path) -> Path:
-    """A copy of the database, to be damaged."""
+    """A copy of the database, which tests may damage."""
     file = tmp_path / "copy.db"
     swept.run(["sqlite3", "sweep.db", f".backup {file}"]) if shutil.which("sqlite3") else None
     if not file.exists():

@@ -1,4 +1,4 @@
-"""A worker for the tests: fits a line by docs/reference/worker-protocol.md; `user` can break it."""
+"""A worker that fits a line, following docs/reference/worker-protocol.md. `user` can break it."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ def db(swept: World) -> petlab.Database:
     return petlab.open(swept.root / "sweep.db", program=swept.petlab_program)
 
 
-def asked(swept: World, *words: str) -> list[dict[str, Any]]:
-    """The program's own answer."""
+def program_rows(swept: World, *words: str) -> list[dict[str, Any]]:
+    """The program's answer."""
     out, _ = swept.petlab(*words, "--db", "sweep.db", "--format", "jsonl")
     return [json.loads(line) for line in out.splitlines()]
 
@@ -37,26 +37,26 @@ def test_a_row_is_a_trial_and_a_metric(db: petlab.Database) -> None:
     assert len(frame) == 24
     assert frame.trial_id.nunique() == 24
     assert set(frame.split) == {"test"} and set(frame.metric) == {"score"}
-    # What differs is there, what is equal everywhere is not.
+    # Only fields that differ between trials are columns.
     assert {"module_kind", "module_share", "module_rank", "user.steps"} <= set(frame.columns)
     assert not {"backbone", "training_epochs", "user.metrics"} & set(frame.columns)
     assert frame.step.dtype == "int64" and frame.value.dtype == "float64"
     assert frame.module_share.dtype == "bool" and frame.module_rank.dtype == "Int64"
-    # Of two sweeps, in one row.
+    # Variants of both sweeps are in one row.
     assert set(frame.variant) == {"vanilla, plain", "shared", "masked", "low_rank"}
 
 
-def test_values_are_those_of_the_program(swept: World, db: petlab.Database) -> None:
+def test_values_match_the_program(swept: World, db: petlab.Database) -> None:
     for split in ("test", "validation", "train"):
-        told = {
+        expected = {
             (row["trial_id"], metric): row[f"{metric}_mean"]
-            for row in asked(swept, "results", "--by", "trial_id,task", "--split", split)
+            for row in program_rows(swept, "results", "--by", "trial_id,task", "--split", split)
             for metric in ("score", "accuracy", "loss", "extra_1")
             if f"{metric}_mean" in row
         }
         rows = db.rows(split=split)
-        assert {(row["trial_id"], row["metric"]): row["value"] for row in rows} == told
-        assert len(rows) == len(told) > 0
+        assert {(row["trial_id"], row["metric"]): row["value"] for row in rows} == expected
+        assert len(rows) == len(expected) > 0
 
 
 @pytest.mark.parametrize(
@@ -82,10 +82,10 @@ def test_values_are_those_of_the_program(swept: World, db: petlab.Database) -> N
         "metric=score",
     ],
 )
-def test_conditions_are_those_of_the_program(swept: World, db: petlab.Database, where: str) -> None:
-    told = asked(swept, "results", "--by", "trial_id,task", "--where", where)
+def test_conditions_match_the_program(swept: World, db: petlab.Database, where: str) -> None:
+    expected = program_rows(swept, "results", "--by", "trial_id,task", "--where", where)
     rows = db.rows(where)
-    assert {row["trial_id"] for row in rows} == {row["trial_id"] for row in told}
+    assert {row["trial_id"] for row in rows} == {row["trial_id"] for row in expected}
     assert rows
 
 
@@ -108,7 +108,9 @@ def test_conditions_are_those_of_the_program(swept: World, db: petlab.Database, 
         "seed=42 x",
     ],
 )
-def test_what_the_program_refuses_is_refused(swept: World, db: petlab.Database, where: str) -> None:
+def test_the_package_refuses_what_the_program_refuses(
+    swept: World, db: petlab.Database, where: str
+) -> None:
     swept.petlab("results", "--db", "sweep.db", "--where", where, code=2)
     with pytest.raises(petlab.QuestionError):
         db.rows(where)
@@ -147,7 +149,7 @@ def test_fields_metric_and_steps_are_chosen(db: petlab.Database) -> None:
     assert db.results("seed=7").empty
 
 
-def test_table_and_best_are_those_of_the_program(swept: World, db: petlab.Database) -> None:
+def test_table_and_best_match_the_program(swept: World, db: petlab.Database) -> None:
     table = db.table(by="variant,task", where={"seed": [42, 43]}, metric="score")
     assert list(table.columns) == [
         "variant", "task", "score_mean", "score_sd", "score_n", "pending",
@@ -182,13 +184,13 @@ def test_history_follows_steps(db: petlab.Database, swept: World) -> None:
     trial = db.rows("variant=shared")[0]["trial_id"]
     frame = db.history(trial[:8], metric="loss")
     assert list(frame.step) == list(range(1, 9))
-    told = asked(swept, "history", trial, "--metric", "loss")
-    assert list(frame.value) == [row["value"] for row in told]
+    expected = program_rows(swept, "history", trial, "--metric", "loss")
+    assert list(frame.value) == [row["value"] for row in expected]
     assert set(db.history(trial).metric) == {"loss", "extra_1", "accuracy", "score"}
     losses = db.history_rows(trial, split="progress")
     assert losses == [
         row | {"metric": "loss"}
-        for row in asked(swept, "history", trial, "--split", "progress")
+        for row in program_rows(swept, "history", trial, "--split", "progress")
         if row.pop("name") == "loss"
     ]
     assert len(losses) > 0
@@ -200,7 +202,7 @@ def test_history_follows_steps(db: petlab.Database, swept: World) -> None:
         db.history("")
 
 
-def test_a_trial_with_all_that_is_known(db: petlab.Database, swept: World) -> None:
+def test_a_trial_has_all_its_details(db: petlab.Database, swept: World) -> None:
     row = db.rows("variant=plain and task=rte and seed=43")[0]
     trial = db.trial(row["trial_id"])
     assert trial.trial_id == row["trial_id"]
@@ -220,7 +222,7 @@ def test_a_trial_with_all_that_is_known(db: petlab.Database, swept: World) -> No
     assert {score["metric"] for score in trial.scores} == {"score", "accuracy", "loss", "extra_1"}
 
 
-def test_what_runs_is_read_too(world: World) -> None:
+def test_running_trials_are_read_too(world: World) -> None:
     world.write(
         "sweep.yaml",
         "sweep: gated\nbase: {backbone: ./backbone, task: cola, module.kind: adapter}\n"
@@ -278,7 +280,9 @@ def _set(file: Path, sql: str) -> None:
         (lambda file: _set(file, "PRAGMA user_version = 0"), "petlab db rebuild"),
     ],
 )  # fmt: skip
-def test_other_files_are_named(copied: Path, make: Callable[[Path], Any], message: str) -> None:
+def test_other_files_are_refused_with_their_name(
+    copied: Path, make: Callable[[Path], Any], message: str
+) -> None:
     make(copied)
     with pytest.raises(petlab.DatabaseError, match=message) as caught:
         petlab.open(copied)
@@ -310,7 +314,7 @@ def test_a_database_of_version_1_is_read_through_an_updated_copy(tmp_path: Path)
 
 
 def test_a_folder_that_cannot_be_written(copied: Path, monkeypatch: Any) -> None:
-    # As root every folder can be; what counts is that nothing is made beside the file.
+    # root can write to every folder, so the check is that no file is created next to the database.
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
     before = sorted(copied.parent.iterdir())
     db = petlab.open(copied)
@@ -335,13 +339,13 @@ def test_a_writer_that_starts_during_a_read_is_noticed(copied: Path, monkeypatch
         connection.execute("SELECT count(*) FROM trials").fetchone()
         writer.execute("UPDATE trials SET bls_bits = 1")
         writer.commit()
-    # What fails because of the writer is no damage either.
+    # An error caused by the writer must not be reported as damage.
     with noticed(), reading(copied):
         writer.execute("UPDATE trials SET bls_bits = 2")
         writer.commit()
         raise sqlite3.DatabaseError("database disk image is malformed")
     assert len(db.rows()) == 24
-    # A log next to the file says that there is a writer: the next read shares its locks.
+    # A log next to the file shows that there is a writer, so the next read uses its locks.
     writer.execute("PRAGMA journal_mode = WAL")
     writer.execute("UPDATE trials SET stored_bits = 77")
     writer.commit()
@@ -382,8 +386,8 @@ def test_importing_is_quick_and_brings_no_pandas() -> None:
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
 
-def test_defaults_are_those_of_the_program(world: World) -> None:
-    """A configuration of which all is default, as trial.json has it."""
+def test_defaults_match_the_program(world: World) -> None:
+    """Compares the package's defaults with a configuration that has only defaults."""
     world.write(
         "sweep.yaml",
         "sweep: plain\nbase: {backbone: ./backbone, task: cola}\nvariants: {one: {seed: 42}}\n",

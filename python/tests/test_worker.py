@@ -35,7 +35,7 @@ def query(world: World, sql: str, database: str = "sweep.db") -> list[dict[str, 
 
 
 def attempt(folder: Path, **changes: Any) -> Path:
-    """An attempt's directory as petlab makes it."""
+    """Creates an attempt's directory as petlab does."""
     folder.mkdir(parents=True)
     trial = {
         "v": 1, "trial": "ab12", "attempt": 1,
@@ -65,7 +65,7 @@ def run_line(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[
     )
 
 
-def test_it_tells_what_it_is() -> None:
+def test_a_worker_describes_itself() -> None:
     done = run_line("--describe")
     assert done.returncode == 0
     assert json.loads(done.stdout) == {
@@ -97,7 +97,7 @@ def test_a_trial_from_started_to_finished(tmp_path: Path) -> None:
     assert last["stored_bits"] == 64 and last["train_seconds"] >= 0 and last["peak_memory_mib"] > 1
     assert [e["path"] for e in found if e["type"] == "checkpoint"] == ["checkpoint/step-10.ckpt"]
     assert list((folder / "checkpoint").iterdir()) == []
-    # An attempt is run once.
+    # An attempt cannot be run twice.
     again = run_line(folder)
     assert again.returncode == 1 and "already contains events" in again.stderr
 
@@ -126,7 +126,7 @@ def test_the_configuration_has_types(tmp_path: Path) -> None:
          "config.training.epochs is 1.5, must be a whole number"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_is_a_failure(
+def test_an_unreadable_trial_is_a_failure(
     tmp_path: Path, changes: dict[str, Any], reason: str
 ) -> None:
     folder = attempt(tmp_path / "1", **changes)
@@ -161,7 +161,7 @@ def test_exceptions_are_failures(tmp_path: Path, raised: str, reason: str, kind:
     assert done.returncode == 0
     last = events(bad)[-1]
     assert (last["type"], last["reason"], last["kind"]) == ("failed", reason, kind)
-    # The next trial is trained all the same, by the same process.
+    # The same process still trains the next trial.
     assert events(good)[-1]["type"] == "finished"
     assert "trial 2 of this process" in done.stdout
 
@@ -190,7 +190,7 @@ def test_a_failed_device_ends_the_worker(tmp_path: Path, raised: str, last: str 
     assert "trial 1 of this process" in done.stdout
 
 
-def test_what_comes_after_the_end_changes_nothing(tmp_path: Path) -> None:
+def test_an_error_after_the_end_changes_nothing(tmp_path: Path) -> None:
     folder = attempt(tmp_path / "1")
     trial = json.loads((folder / "trial.json").read_text())
     trial["config"]["user"] = {"raise": "late"}
@@ -222,12 +222,12 @@ def test_numbers_of_every_kind(tmp_path: Path) -> None:
         trial.metric("a", 1, split="test", step=1.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="must have at most 1048576"):
         trial.metric("x" * (1 << 20), 1, split="test", step=1)
-    told = [(e["name"], e["value"], e["step"], e["task"]) for e in events(folder)[1:]]
-    assert told == [("a", None, 1, "cola"), ("b", None, 1, "cola"),
+    recorded = [(e["name"], e["value"], e["step"], e["task"]) for e in events(folder)[1:]]
+    assert recorded == [("a", None, 1, "cola"), ("b", None, 1, "cola"),
                     ("c", 0.30000000000000004, 2, "other")]  # fmt: skip
 
 
-def test_progress_is_told_some_times_a_second_and_before_other_events(tmp_path: Path) -> None:
+def test_progress_is_reported_a_few_times_a_second_and_before_other_events(tmp_path: Path) -> None:
     folder = attempt(tmp_path / "1")
     trial = made(folder)
     for step in range(1, 1001):
@@ -235,11 +235,11 @@ def test_progress_is_told_some_times_a_second_and_before_other_events(tmp_path: 
     trial.checkpoint(1000, b"state")
     trial.progress(1001, 2000, float("inf"))
     trial.finish()
-    told = [event for event in events(folder) if event["type"] == "progress"]
-    assert 2 <= len(told) < 50
-    assert told[0]["step"] == 1 and told[0]["loss"] == 2.0
-    assert told[-2]["step"] == 1000 and told[-2]["of"] == 1000 and 2 < told[-2]["loss"] < 4
-    assert told[-1]["loss"] is None
+    reports = [event for event in events(folder) if event["type"] == "progress"]
+    assert 2 <= len(reports) < 50
+    assert reports[0]["step"] == 1 and reports[0]["loss"] == 2.0
+    assert reports[-2]["step"] == 1000 and reports[-2]["of"] == 1000 and 2 < reports[-2]["loss"] < 4
+    assert reports[-1]["loss"] is None
     assert [event["type"] for event in events(folder)][-3:] == [
         "checkpoint",
         "progress",
@@ -264,7 +264,7 @@ def test_checkpoints_are_whole_and_the_last_two_are_kept(tmp_path: Path) -> None
                          ({1, 2}, petlab.WorkerError)):  # fmt: skip
         with pytest.raises(error):
             trial.checkpoint(3, state)
-    # What was not written leaves nothing, and those before stay.
+    # Failed checkpoints leave no files, and earlier ones stay.
     assert sorted(file.name for file in (folder / "checkpoint").iterdir()) == kept
     assert [event["step"] for event in events(folder) if event["type"] == "checkpoint"] == [1, 2]
     resumed = attempt(
@@ -280,7 +280,7 @@ def test_checkpoints_are_whole_and_the_last_two_are_kept(tmp_path: Path) -> None
     assert sorted(file.name for file in (folder / "checkpoint").iterdir()) == kept
 
 
-def test_a_checkpoint_that_json_cannot_hold_says_which_value_and_what_to_do(tmp_path: Path) -> None:
+def test_the_error_about_an_invalid_checkpoint_names_value_and_fix(tmp_path: Path) -> None:
     folder = attempt(tmp_path / "1")
     trial = made(folder)
     with pytest.raises(petlab.WorkerError) as raised:
@@ -302,7 +302,7 @@ def test_a_stop_comes_after_the_checkpoint(tmp_path: Path) -> None:
 
 
 class Whole:
-    """A whole number of another library."""
+    """A whole number type like those of other libraries."""
 
     def __init__(self, value: int) -> None:
         self.value = value
@@ -311,7 +311,7 @@ class Whole:
         return self.value
 
 
-def test_artifacts_lie_in_the_attempt(tmp_path: Path) -> None:
+def test_artifacts_must_be_inside_the_attempt(tmp_path: Path) -> None:
     folder = attempt(tmp_path / "1")
     trial = made(folder)
     (tmp_path / "out.txt").write_text("x")
@@ -340,7 +340,7 @@ def test_artifacts_lie_in_the_attempt(tmp_path: Path) -> None:
         trial.metric("a", 1, split="test", step=1)
 
 
-def test_a_forked_process_may_not_write(tmp_path: Path) -> None:
+def test_a_forked_process_must_not_write(tmp_path: Path) -> None:
     trial = made(attempt(tmp_path / "1"))
     child = os.fork()
     if child == 0:
@@ -362,22 +362,22 @@ def test_a_sweep_is_trained_with_an_interpreter(world: World) -> None:
     assert [row["step"] for row in rows] == [40, 40, 100]
     assert all(abs(row["value"] - 2) < 0.2 for row in rows)
     assert [(world.root / row["artifact"]).is_file() for row in rows] == [True] * 3
-    told = query(
+    attempts = query(
         world, "SELECT worker, worker_version, outcome, reason, note FROM attempts ORDER BY 3"
     )
-    assert told[0] == {
+    assert attempts[0] == {
         "worker": "line.py", "worker_version": "2", "outcome": "failed",
         "reason": "RuntimeError: the script says so", "note": None,
     }  # fmt: skip
-    assert {row["outcome"] for row in told[1:]} == {"finished"}
-    # One process trained several: what it keeps is there for the next. Each has its own log.
+    assert {row["outcome"] for row in attempts[1:]} == {"finished"}
+    # One process trained several trials and kept its state, but each trial has a separate log.
     logs = [file.read_text() for file in world.root.glob("sweep.runs/*/1/log.txt")]
     assert sum("trial 2 of this process" in log for log in logs) >= 1
     assert [log.count(" of this process") for log in logs] == [1] * 4
     assert not any("\x1e" in log for log in logs)
     failed = next(log for log in logs if "Traceback" in log)
     assert "in two lines" in failed
-    # Its results are nobody else's: the numerics version is known.
+    # The results are not stale, since the numerics version is recorded.
     assert (
         '"trained":0'
         in world.petlab(
@@ -386,7 +386,7 @@ def test_a_sweep_is_trained_with_an_interpreter(world: World) -> None:
     )
 
 
-def test_it_stops_at_a_checkpoint_and_goes_on(world: World) -> None:
+def test_it_stops_at_a_checkpoint_and_resumes(world: World) -> None:
     write_sweep(world, {"steps": 400, "step_ms": 5, "metrics": True})
     worker = f"python3 {LINE}"
     run = ["run", "sweep.yaml", "--slots", "1", "--worker", worker]
@@ -402,7 +402,7 @@ def test_it_stops_at_a_checkpoint_and_goes_on(world: World) -> None:
     world.sweep(worker)
     (again,) = query(world, "SELECT outcome, resume_step FROM attempts WHERE number = 2")
     assert again["outcome"] == "finished" and again["resume_step"] > 0
-    # The curve goes from the first attempt to the checkpoint, and from there.
+    # The curve has the first attempt up to its checkpoint, then the second one.
     losses = petlab.open(world.root / "sweep.db").history_rows(
         query(world, "SELECT trial_id FROM trials")[0]["trial_id"], "loss", "progress"
     )
@@ -417,7 +417,7 @@ def test_it_stops_at_a_checkpoint_and_goes_on(world: World) -> None:
 def test_a_signal_that_comes_again_does_not_cost_the_checkpoint(
     tmp_path: Path, pause: float
 ) -> None:
-    # Steps so long that both signals come within one, and no checkpoint but what they ask for.
+    # All signals come within one long step, and only they cause a checkpoint.
     user = {"steps": 100, "step_ms": 1000, "checkpoint_every": 1000}
     config = {"backbone": "tiny", "task": "cola", "seed": 7, "module": {"kind": "lora"},
               "training": {}, "data": {}, "user": user}  # fmt: skip
@@ -459,10 +459,10 @@ def test_signals_that_were_ignored_at_the_start_stay_ignored(tmp_path: Path) -> 
         assert process.wait(30) == 0
 
 
-def test_signals_between_trials_and_output_that_nobody_reads(tmp_path: Path) -> None:
+def test_signals_between_trials_and_closed_output(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(PACKAGE)}
     words = [sys.executable, str(LINE), "-"]
-    # It waits for a line, is asked to stop, and stops.
+    # While it waits for a line, it stops on SIGTERM.
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(words, env=environment, **pipes) as process:
         assert process.stdin and process.stdout
@@ -474,7 +474,7 @@ def test_signals_between_trials_and_output_that_nobody_reads(tmp_path: Path) -> 
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 3
-    # Its output breaks, and it finishes all the same.
+    # It finishes even if its output is closed.
     pipes["stderr"] = subprocess.STDOUT
     with subprocess.Popen(words, env=environment, **pipes) as process:
         assert process.stdin and process.stdout

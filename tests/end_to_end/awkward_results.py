@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One awkward database, read through every interface: all of them must give the same numbers.
+"""Reads an awkward database through every interface. All of them must give the same numbers.
 
 usage: awkward_results.py FOLDER_OF_PROGRAMS
 """
@@ -21,11 +21,11 @@ import petlab  # noqa: E402
 
 os.environ["PETLAB_PROGRAM"] = str(tiny_world.PETLAB)
 
-# More test scores than a reader looks at from the end of an attempt.
+# More test scores than a reader searches from the end of an attempt.
 PARTS = 70
 OF = 40
 CHECKPOINT = 20
-# What the first attempt reports past its checkpoint, which no answer may contain.
+# Values of the first attempt after its checkpoint. No answer may contain them.
 LOST_SCORE = 0.987654321
 LOST_LOSS = 13579.2468
 LOST = r"(?<!\d)(0\.987[67]|98\.7[67]|13,?579\.2)"  # rounded, in percent and with a comma, too
@@ -57,12 +57,12 @@ table:
 
 
 def score(bottleneck, seed):
-    """Another one for each trial, so that no answer is right by chance."""
+    """Returns a different score for each trial, so that no answer is right by chance."""
     return 0.5 + bottleneck / 100 + seed / 1000
 
 
 def after_checkpoint(value):
-    """What an attempt reports that starts at the checkpoint, or from the beginning."""
+    """The events of an attempt after the checkpoint, whether it was resumed or started there."""
     events = [progress(CHECKPOINT + 5, OF, 0.5, device_memory_mib=800),
               progress(CHECKPOINT + 10, OF, 0.25, device_memory_mib=700),
               metric("train", "loss", CHECKPOINT + 10, 0.25),
@@ -74,8 +74,8 @@ def after_checkpoint(value):
                               examples={"films": {"train": 90, "test": 8}})]
 
 
-# The first attempt has more events than the second, so that its seqs are higher, and after its checkpoint
-# higher steps, better scores and more memory, none of which count.
+# The first attempt has more events, and thus higher seqs, than the second. After its checkpoint it reports
+# higher steps, better scores and more memory, which must not count.
 CRASHES = ([progress(step, OF, 2 / step, device_memory_mib=900) for step in range(1, CHECKPOINT + 1)] +
            [metric("train", "loss", step, 2 / step) for step in range(1, CHECKPOINT + 1)] +
            [metric("train", "warm", 7, 0.5)] * PARTS +
@@ -87,7 +87,7 @@ CRASHES = ([progress(step, OF, 2 / step, device_memory_mib=900) for step in rang
 
 
 def scalars_in(file):
-    """Tag, step and value of each scalar in one of TensorBoard's event files, in order."""
+    """The tag, step and value of each scalar in a TensorBoard event file, in order."""
     def fields(data):
         at = 0
         while at < len(data):
@@ -130,10 +130,10 @@ class AwkwardDatabase(AwkwardWorld):
         rules = [[{"module.bottleneck": bottleneck, "seed": seed}, [after_checkpoint(score(bottleneck, seed))]]
                  for bottleneck in (8, 16) for seed in (1, 2, 3)]
         rules[0][1].insert(0, CRASHES)
-        self.tell(*rules)
+        self.prescribe(*rules)
         # The trials of seed 4 stay pending.
-        self.run_told("--only", "seed=1..3")
-        self.run_told("--only", "seed=1..3", sweep="two.yaml")
+        self.run_prescribed("--only", "seed=1..3")
+        self.run_prescribed("--only", "seed=1..3", sweep="two.yaml")
 
     def setUp(self):
         super().setUp()
@@ -148,24 +148,24 @@ class AwkwardDatabase(AwkwardWorld):
         return {row["variant"]: row for row in self.answer(*words, db=db)}
 
     def exported(self, name, *words, db="sweep.db"):
-        """A table of `petlab db export`, as CSV has it."""
+        """A table of `petlab db export`, read from CSV."""
         folder = f"exported-{len(list(self.root.glob('exported-*')))}"
         self.ask("db", "export", folder, *words, db=db)
         with open(self.root / folder / f"{name}.csv", newline="") as file:
             return list(csv.DictReader(file))
 
     def report(self, *words, db="sweep.db"):
-        """The cells of a report by row and column, its means and their n."""
+        """The cells of a report by row and column."""
         whole = json.loads(self.ask("report", *words, "--format", "json", db=db).out)
         return {(row["key"], cell["column"]): cell for row in whole["rows"] for cell in row["cells"]}
 
     def test_every_interface_gives_the_same_resumed_result(self):
-        """Validation 0.125 at step 10 of the first attempt, value - 0.25 at step 30 of the second."""
+        """Validation is 0.125 at step 10 of the first attempt, and value - 0.25 at step 30 of the second."""
         value = score(8, 1)
         validation = [(1, 10, 0.125), (2, CHECKPOINT + 10, value - 0.25)]
         losses = [(1, step, 2 / step) for step in range(1, CHECKPOINT + 1)] + [(2, CHECKPOINT + 10, 0.25)]
         self.check_resumed("sweep.db", value, validation, losses)
-        # A database that is rebuilt from the runs folder, one that imports an archive, and one that merges.
+        # The same for databases that were rebuilt, imported from an archive, or merged.
         self.ask("db", "rebuild", "--runs", "sweep.runs", db="rebuilt.db")
         self.check_resumed("rebuilt.db", value, validation, losses)
         self.ask("db", "export", "archive", "sweep.petlab", "--runs", "sweep.runs")
@@ -215,23 +215,23 @@ class AwkwardDatabase(AwkwardWorld):
         self.assertEqual([one["outcome"] for one in shown["attempts"]], ["crashed", "finished"])
         self.assertEqual((shown["selected_step"], shown["train_seconds"], shown["artifact"]["attempt"]),
                          (CHECKPOINT + 10, 12.5, 2))
-        told = self.ask("show", trial, db=db).out
-        self.assertIn("finished in attempt 2", told)
-        self.assertEqual(re.findall(r"^  (\d+)  (\w+), begun .*, took \d+ s", told, re.M),
+        output = self.ask("show", trial, db=db).out
+        self.assertIn("finished in attempt 2", output)
+        self.assertEqual(re.findall(r"^  (\d+)  (\w+), begun .*, took \d+ s", output, re.M),
                          [("1", "crashed"), ("2", "finished")])
 
         rows = self.answer("history", trial, "--metric", "accuracy", "--split", "validation", db=db)
         self.assertEqual(points(rows), validation)
-        # The progress of the first attempt counts to its checkpoint.
-        told = points(self.answer("history", trial, "--split", "progress", db=db))
-        self.assertEqual(told, losses[:-1] + [(2, CHECKPOINT + 5, 0.5), (2, CHECKPOINT + 10, 0.25)])
+        # The first attempt's progress counts up to its checkpoint.
+        progress_points = points(self.answer("history", trial, "--split", "progress", db=db))
+        self.assertEqual(progress_points, losses[:-1] + [(2, CHECKPOINT + 5, 0.5), (2, CHECKPOINT + 10, 0.25)])
 
         python = self.python(db)
         rows = python.rows("variant=same and seed=1", metric="accuracy", split=["validation", "test"])
         self.assertEqual(sorted((row["split"], row["step"], row["value"]) for row in rows),
                          [("test", CHECKPOINT + 10, value), ("validation", CHECKPOINT + 10, value - 0.25)])
         self.assertEqual(points(python.history_rows(trial, "accuracy", "validation")), validation)
-        self.assertEqual(points(python.history_rows(trial, split="progress")), told)
+        self.assertEqual(points(python.history_rows(trial, split="progress")), progress_points)
         record = python.trial(trial)
         self.assertEqual([(one.number, one.outcome, one.device_memory_mib) for one in record.attempts],
                          [(1, "crashed", 950), (2, "finished", 800)])
@@ -259,7 +259,7 @@ class AwkwardDatabase(AwkwardWorld):
         self.assertEqual([one[1:] for one in scalars if one[0] == "validation/films/accuracy"],
                          [one[1:] for one in validation])
         self.assertEqual([one[1:] for one in scalars if one[0] == "train/films/loss"], [one[1:] for one in losses])
-        self.assertEqual([one[1:] for one in scalars if one[0] == "train/loss"], [one[1:] for one in told])
+        self.assertEqual([one[1:] for one in scalars if one[0] == "train/loss"], [one[1:] for one in progress_points])
         self.assertNotIn(LOST_LOSS, [value for _, _, value in scalars])
 
         rows = [row for row in self.exported("results", db=db) if row["trial_id"] == trial]
@@ -278,7 +278,7 @@ class AwkwardDatabase(AwkwardWorld):
         self.ask("db", "rebuild", "--runs", "sweep.runs", db="rebuilt.db")
         self.check_members("rebuilt.db")
 
-    def test_what_was_reported_past_the_checkpoint_is_in_no_answer(self):
+    def test_values_after_the_checkpoint_are_in_no_answer(self):
         trial = self.resumed
         self.ask("db", "export", "tables")
         texts = {file.name: file.read_text() for file in (self.root / "tables").iterdir()}
@@ -297,7 +297,7 @@ class AwkwardDatabase(AwkwardWorld):
         for name, text in texts.items():
             self.assertTrue(text, name)
             self.assertNotRegex(text, LOST, name)
-        # The view of all that was ever reported has them.
+        # The view of all reported values contains them.
         self.assertEqual(set(re.findall(LOST, self.ask("query", "SELECT value FROM metrics", "--format", "csv").out)),
                          {"0.9876", "13579.2"})
 
@@ -328,7 +328,7 @@ class AwkwardDatabase(AwkwardWorld):
 
         rows = self.answer("best", "--metric", "accuracy", "--top", 20, db=db)
         self.assertEqual(len(rows), 9)
-        # Of equal ones the one that was recorded first.
+        # Equal values are in the order of recording.
         self.assertEqual([row["trial_id"] for row in rows[:6]], [side[at] for at in (2, 1, 0) for side in (wide, deep)])
         self.assertEqual([row["trial_id"] for row in rows[6:]], narrow[::-1])
         rows = self.answer("best", "--metric", "accuracy", "--top", 2, "--lowest", "--where", "variant=twin,same", db=db)
@@ -337,7 +337,7 @@ class AwkwardDatabase(AwkwardWorld):
         rows = self.answer("compare", "same", "twin", "other", "wide", "--metric", "accuracy", db=db)
         self.assertEqual([(row["side"], row["pairs"], row["unpaired"]) for row in rows],
                          [("twin", 3, 0), ("other", 3, 0), ("wide", 3, 0)])
-        # One side varies a field that the other does not: which trials make a pair is not known.
+        # Only one side varies training.epochs, so pairs of trials are ambiguous.
         done = self.ask("compare", "module_bottleneck=8", "module_bottleneck=16", code=2, db=db)
         self.assertRegex(done.err, "module_bottleneck=16: several trials have seed 1.*training.epochs")
 
@@ -383,30 +383,30 @@ class AwkwardDatabase(AwkwardWorld):
         former = "SELECT DISTINCT sweep, variant, seed FROM former_sweep_results ORDER BY 1, 2, 3"
         self.assertEqual(self.query(former), [])
         self.write("sweep.yaml", SWEEP.replace("  twin: {module.bottleneck: 8}\n", ""))
-        self.run_told("--only", "seed=1..3")
+        self.run_prescribed("--only", "seed=1..3")
         self.assertEqual(self.query(former),
                          [{"sweep": "one", "variant": "twin", "seed": seed} for seed in (1, 2, 3)])
         self.assertEqual(list(self.rows_of("results", "--metric", "accuracy", "--where", "sweep=one")), ["same", "wide"])
         self.assertEqual(self.sweeps_of(self.resumed), ["one as same", "two as other"])
-        # A trial that loses its last variant, too.
+        # The same for a trial that loses its last variant.
         self.write("sweep.yaml", SWEEP.replace("  wide: {module.bottleneck: 16}\n", ""))
-        self.run_told("--only", "seed=1..3")
+        self.run_prescribed("--only", "seed=1..3")
         self.assertEqual({row["variant"] for row in self.query(former)}, {"wide"})
         self.write("sweep.yaml", SWEEP)
-        self.run_told("--only", "seed=1..3")
+        self.run_prescribed("--only", "seed=1..3")
         self.assertEqual(self.query(former), [])
 
 
 class FailedRerun(AwkwardWorld):
-    """A trial whose result is not of its last attempt."""
+    """A trial whose result is not from its last attempt."""
 
     def make_world(self):
         self.write("sweep.yaml", "sweep: one\nbase: {backbone: ./tiny, task: films.yaml, module.kind: adapter}\n")
-        self.tell([{}, [after_checkpoint(0.75),
-                        [progress(1, OF, LOST_LOSS), metric("validation", "accuracy", 1, LOST_SCORE),
-                         metric("test", "accuracy", 1, LOST_SCORE), {"type": "failed", "reason": "told to"}]]])
-        self.run_told()
-        self.run_told("--rerun", "all", "--retries", "0", code=1)
+        self.prescribe([{}, [after_checkpoint(0.75),
+                             [progress(1, OF, LOST_LOSS), metric("validation", "accuracy", 1, LOST_SCORE),
+                              metric("test", "accuracy", 1, LOST_SCORE), {"type": "failed", "reason": "told to"}]]])
+        self.run_prescribed()
+        self.run_prescribed("--rerun", "all", "--retries", "0", code=1)
 
     def test_every_interface_keeps_the_earlier_result(self):
         trial = self.query("SELECT trial_id FROM trials")[0]["trial_id"]
@@ -432,17 +432,17 @@ class FailedRerun(AwkwardWorld):
 
 
 class WithoutVariants(AwkwardWorld):
-    """A trial of a sweep that has no variants and of one that has."""
+    """A trial in one sweep without variants and in one with variants."""
 
     def make_world(self):
         base = "base: {backbone: ./tiny, task: films.yaml, module.kind: adapter}\n"
         self.write("sweep.yaml", f"sweep: plain\n{base}grid: {{seed: [1, 2]}}\n")
         self.write("named.yaml", f"sweep: named\n{base}variants: {{a: {{seed: 1}}}}\n")
-        self.tell([{}, [[metric("validation", "accuracy", 1, 0.5), metric("test", "accuracy", 1, 0.75), finished(1)]]])
-        self.run_told()
-        self.run_told(sweep="named.yaml")
+        self.prescribe([{}, [[metric("validation", "accuracy", 1, 0.5), metric("test", "accuracy", 1, 0.75), finished(1)]]])
+        self.run_prescribed()
+        self.run_prescribed(sweep="named.yaml")
 
-    def test_a_sweep_without_variants_is_named_by_every_interface(self):
+    def test_every_interface_shows_a_sweep_without_variants(self):
         for db in ("sweep.db", "rebuilt.db"):
             if db == "rebuilt.db":
                 self.ask("db", "rebuild", "--runs", "sweep.runs", db=db)
@@ -475,7 +475,7 @@ class WithoutVariants(AwkwardWorld):
 
 
 class RunningTrial(AwkwardWorld):
-    """The second attempt of a trial of two variants, while it trains."""
+    """A trial with two variants, while its second attempt is training."""
 
     def test_every_interface_shows_the_same_running_trial(self):
         gate = self.root / "gate"
@@ -485,7 +485,7 @@ class RunningTrial(AwkwardWorld):
                  metric("validation", "accuracy", CHECKPOINT + 5, 0.75),
                  progress(CHECKPOINT + 10, OF, 0.25, device_memory_mib=700),
                  metric("validation", "accuracy", CHECKPOINT + 10, 0.625), {"wait": str(gate)}]
-        self.tell([{}, [CRASHES, waits + after_checkpoint(0.75)[2:]]])
+        self.prescribe([{}, [CRASHES, waits + after_checkpoint(0.75)[2:]]])
         run = self.start("run", "sweep.yaml", "--slots", 1, "--retry-delay", "10ms", "--worker", "./awkward.py")
         self.until(lambda: (self.root / "sweep.db").exists() and self.query(
             f"SELECT 1 FROM metrics WHERE attempt = 2 AND step = {CHECKPOINT + 10}"))
@@ -500,16 +500,16 @@ class RunningTrial(AwkwardWorld):
                           "doing": "training", "step": CHECKPOINT + 10, "of": OF, "loss": 0.25,
                           "device_memory_mib": 800})
         self.assertEqual(running["best"], 0.75)
-        # Ten steps since the checkpoint took 100,000 s, and ten are left.
+        # Ten steps since the checkpoint took 100,000 s, and ten remain.
         self.assertGreater(running["seconds_left"], 90_000)
         self.assertLessEqual(running["seconds_left"], 100_000)
-        told = self.ask("show", trial).out
-        self.assertRegex(told, "state +running: ")
-        self.assertIn(f"resumed from step {CHECKPOINT} of attempt 1", told)
+        output = self.ask("show", trial).out
+        self.assertRegex(output, "state +running: ")
+        self.assertIn(f"resumed from step {CHECKPOINT} of attempt 1", output)
         shown = json.loads(self.ask("show", trial, "--json").out)
         self.assertEqual((shown["state"], shown["artifact"], shown["selected_step"]), ("running", None, None))
 
-        # What it has reported so far, as it will count.
+        # The values reported so far are shown as they will count.
         wanted = [(CHECKPOINT + 5, 0.75), (CHECKPOINT + 10, 0.625)]
         words = ["history", trial, "--metric", "accuracy", "--split", "validation"]
         for rows in (self.answer(*words), petlab.open(self.root / "sweep.db").history_rows(trial, *words[3::2])):
@@ -520,7 +520,7 @@ class RunningTrial(AwkwardWorld):
         self.assertEqual(losses, [(1, step, 2 / step) for step in range(1, CHECKPOINT + 1)] +
                          [(2, CHECKPOINT + 5, 0.5), (2, CHECKPOINT + 10, 0.25)])
 
-        # None of it is a result.
+        # None of them is a result yet.
         self.assertEqual(self.query("SELECT * FROM results"), [])
         self.assertIn("1 of 1 trials have no result yet", self.ask("results").err)
         report = json.loads(self.ask("report", "sweep", "--format", "json").out)
@@ -537,46 +537,46 @@ class RunningTrial(AwkwardWorld):
 
 
 class DisagreeingSources(AwkwardWorld):
-    """Two sources that say the same in an ordinary run."""
+    """Two sources that disagree, although they agree in an ordinary run."""
 
     def setUp(self):
         super().setUp()
         self.write("sweep.yaml", "sweep: one\nbase: {backbone: ./tiny, task: films.yaml, module.kind: adapter}\n")
-        said = {"processor": "a processor of the worker", "kernel": "its kernel", "gpu": "its GPU", "gpu_driver": "12",
+        reported = {"processor": "a processor of the worker", "kernel": "its kernel", "gpu": "its GPU", "gpu_driver": "12",
                 "commit": "its commit", "compiler": "its compiler", "flags": "-O9", "clean": False, "libtorch": "9.9"}
-        started = {"type": "started", "provenance": said, "version": "77", "numerics": {"version": "5", "device": "told"},
+        started = {"type": "started", "provenance": reported, "version": "77", "numerics": {"version": "5", "device": "told"},
                    "digests": {"backbone": "sha256:told", "data": {"films": "sha256:data"}}}
         lines = after_checkpoint(0.75)
-        self.said = said
-        self.tell([{}, [[started, checkpoint(1), {"exit": 1}], [started] + lines]])
+        self.reported = reported
+        self.prescribe([{}, [[started, checkpoint(1), {"exit": 1}], [started] + lines]])
 
     def test_provenance_prefers_the_workers_machine_over_petlabs(self):
-        self.run_told()
+        self.run_prescribed()
         for db in ("sweep.db", "rebuilt.db"):
             row = self.query("SELECT * FROM attempt_provenance WHERE attempt = 2", db)[0]
             for name in ("processor", "kernel", "gpu", "gpu_driver", "libtorch"):
-                self.assertEqual(row[name], self.said[name], name)
+                self.assertEqual(row[name], self.reported[name], name)
             for name in ("commit", "compiler", "flags"):
-                self.assertEqual(row[f"worker_{name}"], self.said[name], name)
-                self.assertNotEqual(row[name], self.said[name], name)
+                self.assertEqual(row[f"worker_{name}"], self.reported[name], name)
+                self.assertNotEqual(row[name], self.reported[name], name)
             self.assertEqual(row["worker_version"], "77")
             self.assertEqual((row["backbone_digest"], row["data_digests"]), ("sha256:told", '{"films":"sha256:data"}'))
             trial = row["trial_id"]
             provenance = json.loads(self.ask("show", trial, "--json", db=db).out)["attempts"][1]["provenance"]
-            self.assertEqual(provenance["worker_said"], self.said)
-            self.assertNotEqual(provenance["petlab_said"]["processor"], self.said["processor"])
+            self.assertEqual(provenance["worker_said"], self.reported)
+            self.assertNotEqual(provenance["petlab_said"]["processor"], self.reported["processor"])
             self.assertEqual(provenance["data_digests"], {"films": "sha256:data"})
             self.assertEqual(provenance["numerics"], {"version": "5", "device": "told"})
             row = self.query("SELECT numerics FROM results WHERE split = 'test'", db)[0]
             self.assertEqual(json.loads(row["numerics"]), {"version": "5", "device": "told"})
-            # What it trained with counts, not what --describe says of the program.
+            # The numerics recorded in training count, not those of --describe.
             status = json.loads(self.ask("status", "--json", db=db).out)
             self.assertEqual(status["sweeps"][0]["states"], {"stale": 1})
             if db == "sweep.db":
                 self.ask("db", "rebuild", "--runs", "sweep.runs", db="rebuilt.db")
 
     def test_the_first_of_two_ends_in_an_attempt_log_counts(self):
-        self.run_told()
+        self.run_prescribed()
         trial = self.query("SELECT trial_id FROM trials")[0]["trial_id"]
         log = self.root / "sweep.runs" / trial / "1" / "attempt.jsonl"
         lines = log.read_text().splitlines()

@@ -1,7 +1,7 @@
-"""Trials whose attempts report exactly what a case tells them to.
+"""Trials whose attempts report exactly the events that a test prescribes.
 
-So two things that agree in an ordinary run can be made to disagree: the scores of an attempt past its
-checkpoint and those of the attempt that resumed it, or the machine as petlab and as the worker see it.
+With them, tests can make sources disagree that agree in an ordinary run, such as the scores of an attempt
+after its checkpoint and those of the resumed one, or the machine according to petlab and to the worker.
 """
 import json
 import shutil
@@ -19,8 +19,8 @@ def field(config, name):
 
 def train(folder):
     trial = json.loads((folder / "trial.json").read_text())
-    told = json.loads(pathlib.Path(__file__).with_name("told.json").read_text())
-    attempts = next(attempts for when, attempts in told
+    rules = json.loads(pathlib.Path(__file__).with_name("prescribed.json").read_text())
+    attempts = next(attempts for when, attempts in rules
                     if all(field(trial["config"], name) == value for name, value in when.items()))
     attempt = attempts[min(trial["attempt"], len(attempts)) - 1]
     events, seq, code = open(folder / "events.jsonl", "a"), 0, 0
@@ -30,26 +30,26 @@ def train(folder):
         attempt = [started | attempt[0], *attempt[1:]]
     else:
         attempt = [started, *attempt]
-    for told in attempt:
-        if "exit" in told:
-            code = told["exit"]
+    for entry in attempt:
+        if "exit" in entry:
+            code = entry["exit"]
             break
-        if "wait" in told:
-            while not os.path.exists(told["wait"]):
+        if "wait" in entry:
+            while not os.path.exists(entry["wait"]):
                 time.sleep(0.01)
             continue
-        event = {"v": 1, "seq": seq, "time": time.time() - told.pop("ago", 0), **told}
-        if told["type"] == "metric":
+        event = {"v": 1, "seq": seq, "time": time.time() - entry.pop("ago", 0), **entry}
+        if entry["type"] == "metric":
             event.setdefault("task", trial["tasks"][0]["name"])
-        if told["type"] == "checkpoint":
-            path = folder / told["path"]
+        if entry["type"] == "checkpoint":
+            path = folder / entry["path"]
             path.parent.mkdir(exist_ok=True)
-            path.write_text(str(told["step"]))
-        if told["type"] == "finished" and "artifact" in told:
-            (folder / told["artifact"]).write_text("no artifact")
+            path.write_text(str(entry["step"]))
+        if entry["type"] == "finished" and "artifact" in entry:
+            (folder / entry["artifact"]).write_text("no artifact")
         events.write(json.dumps(event) + "\\n")
         events.flush()
-        if told["type"] in ("checkpoint", "finished", "failed"):
+        if entry["type"] in ("checkpoint", "finished", "failed"):
             os.fsync(events.fileno())
         seq += 1
     if code:
@@ -80,7 +80,7 @@ def finished(step, **more):
 
 
 class AwkwardWorld(ScriptedWorld):
-    made = None  # a copy of what make_world() made, for all cases of a class
+    made = None  # a copy of the folder after make_world(), shared by the cases of a class
 
     def setUp(self):
         super().setUp()
@@ -96,17 +96,17 @@ class AwkwardWorld(ScriptedWorld):
             shutil.copytree(kind.made, self.root, dirs_exist_ok=True)
 
     def make_world(self):
-        """Writes and runs what all cases of the class start from, once."""
+        """Creates the starting state of all cases of the class. Runs once."""
 
-    def tell(self, *rules):
-        """Each rule: the fields that a trial must have, and the events of each of its attempts.
+    def prescribe(self, *rules):
+        """Prescribes events. Each rule has the fields of its trials, and the events of each of their attempts.
 
-        Instead of an event, {"exit": 1} ends the worker, and {"wait": FILE} waits for a file. An event with
-        "ago" has the time of so many seconds ago.
+        Instead of an event, {"exit": 1} ends the worker, and {"wait": FILE} waits for a file. "ago" sets an
+        event's time to that many seconds ago.
         """
-        self.write("told.json", json.dumps(rules))
+        self.write("prescribed.json", json.dumps(rules))
 
-    def run_told(self, *words, sweep="sweep.yaml", code=0):
+    def run_prescribed(self, *words, sweep="sweep.yaml", code=0):
         done = self.petlab("run", sweep, "--slots", 1, "--retry-delay", "10ms", "--grace", "500ms",
                            "--worker", "./awkward.py", "--db", "sweep.db", "--runs", "sweep.runs", *words)
         self.assertEqual(done.code, code, done)
@@ -114,16 +114,16 @@ class AwkwardWorld(ScriptedWorld):
 
     def ask(self, *words, code=0, db="sweep.db"):
         if words[0] in ("status", "show") and "--worker" not in words:
-            # Else the results were stale next to a petlab-trainer of another numerics version.
+            # With petlab-trainer's numerics version, the results would be stale.
             words = (*words, "--worker", "./awkward.py")
         done = self.petlab(*words, "--db", db)
         self.assertEqual(done.code, code, done)
         return done
 
     def sweeps_of(self, trial, db="sweep.db"):
-        """The sweeps of a trial, with its variants, as `petlab show` lists them."""
+        """A trial's sweeps and variants, as listed by `petlab show`."""
         return json.loads(self.ask("show", trial, "--json", db=db).out)["sweeps"]
 
     def answer(self, *words, db="sweep.db"):
-        """The rows of a question, as JSON has them."""
+        """The rows of an answer, from its JSON format."""
         return json.loads(self.ask(*words, "--format", "json", db=db).out)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Backbones and data that cannot be used: what `petlab run` says, and that the rest goes on.
+"""Tests unusable backbones and data: `petlab run` reports them and trains the other trials.
 
 usage: bad_inputs.py FOLDER_OF_PROGRAMS; trains with petlab-trainer.
 """
@@ -10,7 +10,7 @@ from tiny_world import CONFIG, SWEEP, TASK, TinyWorld, bert_shapes, write_safete
 class BadInputs(TinyWorld):
     def setUp(self):
         super().setUp()
-        # One trial that is good whatever the case spoils, one that uses what it spoils.
+        # One trial is always good, the other uses the file that the case damages.
         self.write("good/config.json", (self.root / "tiny/config.json").read_bytes())
         self.write("good/vocab.txt", (self.root / "tiny/vocab.txt").read_bytes())
         self.write("good/model.safetensors", (self.root / "tiny/model.safetensors").read_bytes())
@@ -25,8 +25,8 @@ class BadInputs(TinyWorld):
                    f"  spoilt: {{task: {task}}}\n")
 
     def check(self, reason, mend):
-        """The spoilt trial has failed for `reason`; after `mend` it is trained, the good one is not
-        trained again."""
+        """Checks that the damaged trial fails with `reason` and is trained after `mend`, and that the
+        good one is trained only once."""
         refused = self.run_sweep(slots=1)
         self.assertEqual((refused.code, refused.out), (1, ""))
         self.assertTrue(refused.err.startswith("petlab: "), refused)
@@ -47,7 +47,7 @@ class BadInputs(TinyWorld):
         states = "SELECT outcome, count(*) AS n FROM attempts GROUP BY 1 ORDER BY 1"
         self.assertEqual(self.query(states), [{"outcome": "failed", "n": 1},
                                               {"outcome": "finished", "n": 1}])
-        # It stays failed until the user says otherwise, and never with exit code 0.
+        # Without --rerun it stays failed, and the exit code is not 0.
         self.assertEqual(self.run_sweep(slots=1).code, 1)
         self.assertEqual(sum(row["n"] for row in self.query(states)), 2)
         mend()
@@ -59,18 +59,18 @@ class BadInputs(TinyWorld):
         content = (self.root / name).read_bytes()
         return lambda: self.write(name, content)
 
-    def test_a_data_file_that_is_empty(self):
+    def test_an_empty_data_file(self):
         mend = self.mend_file("films-train.tsv")
         self.write("films-train.tsv", "")
         self.check("ROOT/films-train.tsv: is empty, expected examples", mend)
 
-    def test_a_label_that_is_not_known(self):
+    def test_an_unknown_label(self):
         mend = self.mend_file("films-dev.tsv")
         self.write("films-dev.tsv", "label\tsentence\nfine\tthe film\nsuper\tthe film\n")
         self.check("ROOT/films-dev.tsv:3: label 'super' is not known, expected one of 'poor', 'fine'",
                    mend)
 
-    def test_a_score_that_is_no_number(self):
+    def test_an_invalid_score(self):
         self.write_grades()
         mend = self.mend_file("grades-test.tsv")
         self.write("grades-test.tsv", "grade\tsentence\n1.5\tthe film\n1,5\tthe film\n")
@@ -82,7 +82,7 @@ class BadInputs(TinyWorld):
         self.write("films-train.tsv", b"label\tsentence\nfine\tthe film\npoor\tthe \xff film\n")
         self.check("ROOT/films-train.tsv:3: byte 10 of the line is not UTF-8 (0xFF)", mend)
 
-    def test_a_glue_file_that_is_missing_is_named_with_its_source(self):
+    def test_a_missing_glue_file_is_reported_with_its_source(self):
         rows = "".join(f"{i}\tis it good\tthe film is {'good' if i % 3 else 'bad'}\t"
                        f"{'entailment' if i % 3 else 'not_entailment'}\n" for i in range(12))
         header = "index\tquestion\tsentence\tlabel\n"
@@ -94,7 +94,7 @@ class BadInputs(TinyWorld):
                    "fetch data qnli does that (set PETLAB_DATA to add a folder)",
                    lambda: self.write("data/glue/QNLI/train.tsv", header + rows))
 
-    # A backbone with other weights is another trial: it is new, and nothing is rerun.
+    # With other weights the trial has a new id, so nothing is rerun.
     def check_backbone(self, reason):
         refused = self.run_sweep(slots=1)
         self.assertEqual(refused.code, 1, refused)
@@ -108,14 +108,14 @@ class BadInputs(TinyWorld):
         self.assertEqual(self.query("SELECT outcome, count(*) AS n FROM attempts GROUP BY 1"),
                          [{"outcome": "failed", "n": 1}, {"outcome": "finished", "n": 2}])
 
-    def test_weights_that_are_cut_off(self):
+    def test_truncated_weights(self):
         file = self.root / "tiny/model.safetensors"
         file.write_bytes(file.read_bytes()[:-100])
         self.check_backbone("ROOT/tiny/model.safetensors: tensor "
                             "encoder.layer.1.output.LayerNorm.bias: its data end at byte 17856, "
                             "beyond the file, which holds 17756 bytes of data")
 
-    def test_a_weight_of_a_wrong_shape(self):
+    def test_a_weight_with_a_wrong_shape(self):
         shapes = bert_shapes(CONFIG) | {"encoder.layer.1.output.dense.weight": (16, 20)}
         write_safetensors(self.root / "tiny/model.safetensors", shapes)
         self.check_backbone("ROOT/tiny/model.safetensors: tensor "

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Databases and folders that cannot be used, and that no result is lost there.
+"""Tests databases and folders that cannot be used: no result may be lost.
 
 usage: bad_places.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator.
 """
@@ -69,7 +69,7 @@ class BadPlaces(TinyWorld):
         self.assertEqual(self.petlab(*report, "disk/sweep.db").out,
                          self.petlab(*report, "sweep.db").out)
 
-    def test_a_runs_folder_that_cannot_be_written_is_named_and_no_trial_is_tried(self):
+    def test_an_unwritable_runs_folder_is_reported_before_any_trial(self):
         self.write("a-file", "this is no folder")
         done = self.scripted("--runs", "a-file")
         self.assertEqual((done.code, done.err),
@@ -85,7 +85,7 @@ class BadPlaces(TinyWorld):
         self.assertEqual(done.code, 0, done)
         self.assertEqual(self.query("SELECT count(*) AS n FROM attempts"), [{"n": 4}])
 
-    def test_a_disk_that_is_full_from_the_start_has_no_database(self):
+    def test_a_disk_full_from_the_start_gets_no_database(self):
         disk = self.small_disk("64k")
         done = self.scripted("--db", "disk/new.db", "--runs", "sweep.runs")
         self.assertEqual((done.code, done.err),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`petlab doctor` on machines that lack this and that.
+"""Tests `petlab doctor` on machines where various things are missing.
 
 usage: doctor.py FOLDER_OF_PROGRAMS
 """
@@ -18,7 +18,7 @@ WORKER = PROGRAMS / "scripted-worker"
 
 
 class Doctor(TinyWorld):
-    database = ""  # the usual one
+    database = ""  # unset PETLAB_DB: the default database
 
     def setUp(self):
         super().setUp()
@@ -43,7 +43,7 @@ class Doctor(TinyWorld):
         return done.out
 
     def checks(self, *words, code=0, **options):
-        """The checks by name; the last of a name counts."""
+        """The checks by name. For repeated names, the last one."""
         answer = json.loads(self.doctor("--json", *words, code=code, **options))
         self.assertEqual(answer["ok"], code == 0)
         self.uses = answer["uses"]
@@ -60,11 +60,11 @@ class Doctor(TinyWorld):
         (self.root / "bin/nvidia-smi").symlink_to(FAKE)
         (self.root / "gpus").mkdir()
         self.write("gpus/gpus", "".join(f"{i} GPU-{i}f00 81559\n" for i in range(count)))
-        # The fake is a script of Python's, which need not be in /usr/bin.
+        # The fake nvidia-smi is a Python script, and Python may be outside /usr/bin.
         self.more |= {"FAKE_GPUS": str(self.root / "gpus"),
                       "PATH": f"{self.root}/bin:{os.environ['PATH']}"}
 
-    def test_a_machine_that_has_all(self):
+    def test_a_complete_machine(self):
         shutil.copytree(self.root / "tiny", self.root / "home/models/tiny")
         snapshot = self.root / "hf/hub/models--o--m/snapshots/1"
         snapshot.mkdir(parents=True)
@@ -92,10 +92,10 @@ class Doctor(TinyWorld):
                                r"can write there and locks out a second writer\n")
         self.assertRegex(text, r"\n  (ok|note)     *runs       petlab\.runs: \d+\.\d GiB free\n")
         self.assertNotIn("problem", text)
-        # Nothing stays behind.
+        # doctor leaves no files.
         self.assertEqual([path.name for path in self.root.iterdir() if "petlab" in path.name], [])
 
-    def test_what_is_there_already_is_looked_at_and_not_touched(self):
+    def test_existing_files_are_checked_and_not_changed(self):
         self.write("sweep.yaml", tiny_world.SWEEP)
         self.assertEqual(self.run_sweep("--worker", WORKER, "--db", "sweep.db").code, 0)
         before = (self.root / "sweep.db").read_bytes()
@@ -109,7 +109,7 @@ class Doctor(TinyWorld):
         self.problem("database", "the database has version 99, this petlab knows up to",
                      "name another database with --db", "--db", "sweep.db")
 
-    def test_without_a_trainer(self):
+    def test_a_machine_without_a_trainer(self):
         alone = shutil.copy(PETLAB, self.root / "bin/petlab")
         mend = ("scripts/setup.sh && scripts/build.sh release build it with LibTorch; or name "
                 "another worker with --worker")
@@ -127,12 +127,12 @@ class Doctor(TinyWorld):
         self.problem("program", "--worker is './none', must be a program's path",
                      "name a program with --worker", worker="./none")
 
-    def test_a_worker_of_the_users_own_need_not_describe_itself(self):
+    def test_a_users_worker_need_not_describe_itself(self):
         own = self.script("own.sh", "exit 1\n")
         check = self.checks(worker=own)["program"]
         self.assertEqual(check["state"], "note")
 
-    def test_gpus_are_used_where_the_worker_can(self):
+    def test_gpus_are_used_if_the_worker_can(self):
         self.fake_gpus(2)
         checks = self.checks()
         self.assertEqual(checks["gpus"]["found"],
@@ -156,7 +156,7 @@ class Doctor(TinyWorld):
                          ("note", "not used: own reports that it does not compute on GPUs"))
         self.assertEqual(self.uses["device"], "cpu")
 
-    def test_a_driver_that_fails(self):
+    def test_a_failing_driver(self):
         self.fake_gpus(1)
         self.write("gpus/broken", "NVIDIA-SMI has failed\n")
         self.problem("gpus", "^nvidia-smi ended with exit code 9: NVIDIA-SMI has failed$",
@@ -185,11 +185,11 @@ class Doctor(TinyWorld):
                          ("problem", "disk/runs: 0.0 GiB free"))
         self.assertEqual([path.name for path in disk.iterdir()], ["ballast"])
 
-    def test_a_folder_that_is_not_there(self):
+    def test_a_missing_folder(self):
         self.problem("database", "^none/new.db: the folder ROOT/none does not exist$", "mkdir -p ROOT/none",
                      "none/new.db", "--runs", "runs")
 
-    def test_locks_that_lock_nobody_out(self):
+    def test_locks_without_effect(self):
         self.more = {"LD_PRELOAD": str(PROGRAMS / "petlab-faults.so"),
                      "PETLAB_TEST_FAULTS": "unlocked program=petlab",
                      "ASAN_OPTIONS": "verify_asan_link_order=0"}
@@ -197,7 +197,7 @@ class Doctor(TinyWorld):
                      "a folder on a disk of this machine, named with --db")
 
     def test_slurm_and_its_absence(self):
-        # This machine may have a Slurm: only what the test makes is on PATH.
+        # This machine may have a Slurm, so PATH has only the test's programs.
         for name in ("sh", "env", "ldd"):
             (self.root / "bin" / name).symlink_to(shutil.which(name))
         self.more = {"PATH": str(self.root / "bin")}
@@ -219,14 +219,14 @@ class Doctor(TinyWorld):
         self.assertEqual((check["state"], check["found"]),
                          ("ok", "Slurmctld(primary) at head is UP; --launcher slurm uses it"))
 
-    def test_nothing_to_train_with_is_a_note_with_a_command(self):
+    def test_a_missing_backbone_is_a_note_with_a_command(self):
         checks = self.checks()
         self.assertEqual((checks["backbones"]["state"], checks["backbones"]["mend"]),
                          ("note", "petlab fetch backbone FacebookAI/roberta-base"))
         self.assertEqual((checks["data"]["state"], checks["data"]["mend"]),
                          ("note", "petlab fetch data glue"))
 
-    def test_words_that_mean_nothing(self):
+    def test_meaningless_arguments(self):
         done = self.petlab("doctor", "a.db", "--db", "b.db")
         self.assertEqual((done.code, done.err),
                          (2, "petlab: found DATABASE and --db, expected one of them\n"))

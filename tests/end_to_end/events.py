@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`petlab run --on-event`: every event reaches a server at least once, however often the run is killed.
+"""Tests `petlab run --on-event`: each event reaches a server at least once, even if the run is killed often.
 
 usage: events.py FOLDER_OF_PROGRAMS
 """
@@ -10,8 +10,8 @@ import threading
 from scripted_world import ScriptedWorld
 from tiny_world import main
 
-# Sends its standard input to the server, whose answer says whether the run is killed, and when: petlab is the
-# parent of this process.
+# Sends its standard input to the server before and after delivery. The server's answer may be to kill the run,
+# which is this process's parent.
 HOOK = '''import os, signal, sys, urllib.request
 event = sys.stdin.buffer.read()
 url = "http://127.0.0.1:%d/" % int(sys.argv[1])
@@ -24,10 +24,10 @@ if urllib.request.urlopen(url + "sent", event).read() == b"kill":
 
 
 class Server:
-    """Counts the events that arrive, and answers with what `decide` says of each: kill, or nothing."""
+    """Stores delivered events and answers `kill` for those that `decide` selects."""
 
     def __init__(self, decide):
-        self.bodies = []  # of delivered events
+        self.bodies = []  # delivered events
         server = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -73,7 +73,7 @@ class Events(ScriptedWorld):
         return server
 
     def run_until_done(self, most, fault=lambda run: ""):
-        """Repeats the run until it ends by itself; returns how often it was killed."""
+        """Repeats the run until it exits normally. Returns how often it was killed."""
         given = dict(self.variables)
         for run in range(1, most + 1):
             self.variables = given | {"PETLAB_FAULT_POINT": fault(run)}
@@ -86,7 +86,7 @@ class Events(ScriptedWorld):
     def check_all_delivered(self, server):
         events = {}
         for name, texts in server.by_id().items():
-            # A repeated event is the same text.
+            # A repeated event has the same text.
             self.assertEqual(len(set(texts)), 1, texts)
             event = json.loads(texts[0])
             self.assertNotIn((event["event"], event.get("trial")), events)
@@ -102,7 +102,7 @@ class Events(ScriptedWorld):
         self.assertEqual(self.run_scripted().code, 1)
         self.assertEqual(len(server.bodies), before, "delivered twice without a kill")
 
-    def test_a_run_that_is_killed_after_each_delivery_delivers_each_event_again(self):
+    def test_a_run_killed_after_each_delivery_delivers_each_event_again(self):
         killed = set()
 
         def decide(moment, event):
@@ -115,7 +115,7 @@ class Events(ScriptedWorld):
         self.check_all_delivered(server)
         self.assertEqual({len(texts) for texts in server.by_id().values()}, {2})
 
-    def test_a_run_that_is_killed_before_each_delivery_delivers_each_event(self):
+    def test_a_run_killed_before_each_delivery_delivers_each_event(self):
         killed = set()
 
         def decide(moment, event):
@@ -128,21 +128,21 @@ class Events(ScriptedWorld):
         self.check_all_delivered(server)
         self.assertEqual({len(texts) for texts in server.by_id().values()}, {1})
 
-    def test_a_run_that_is_killed_between_its_commits_delivers_each_event(self):
+    def test_a_run_killed_between_commits_delivers_each_event(self):
         for point in ("before_commit", "committed", "events_read", "ending_logged"):
             with self.subTest(point):
                 self.database = f"{point}.db"
                 server = self.server(lambda moment, event: False)
-                # A later moment in each run, so that each run gets further.
+                # The fault is later in each run, so that each run makes progress.
                 killed = self.run_until_done(30, lambda run: f"{point}:{run}")
                 self.assertGreater(killed, 0)
                 self.check_all_delivered(server)
 
-    def test_a_command_that_hangs_delays_no_trial(self):
+    def test_a_hanging_command_delays_no_trial(self):
         self.variables = {"PETLAB_ON_EVENT": "cat >> got; touch hangs; until [ -e go ]; do sleep 0.01; done"}
         process = self.start_scripted()
         self.until(lambda: (self.root / "hangs").exists())
-        # While the command still hangs with the first event.
+        # All trials finish while the command still hangs on the first event.
         self.until(lambda: (self.root / "sweep.db").exists() and
                    self.outcomes() == {"failed": 1, "finished": 3})
         self.assertEqual(len((self.root / "got").read_text().splitlines()), 1)
@@ -154,14 +154,14 @@ class Events(ScriptedWorld):
         self.assertEqual(events[-1], "sweep_done")
         self.assertNotIn("--on-event", done.err)
 
-    def test_the_end_of_a_run_waits_ten_seconds_at_most_and_the_next_run_delivers(self):
+    def test_the_end_of_a_run_waits_at_most_ten_seconds_and_the_next_run_delivers(self):
         self.variables = {"PETLAB_ON_EVENT": "sleep 1000"}
         done = self.run_scripted()
         self.assertEqual(done.code, 1, done)
         self.assertIn("--on-event: 5 events are left for the next run with a command\n", done.err)
         self.assertEqual(self.run_scripted("--on-event", "cat >> got").code, 1)
         self.assertEqual(len((self.root / "got").read_text().splitlines()), 5)
-        # An empty command turns the variable's off.
+        # An empty --on-event disables the variable's command.
         self.assertEqual(self.run_scripted("--on-event", "", "--rerun", "failed").err.count("--on-event"), 0)
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Every option of every command, and every format, with a value that is not its default: what it changes.
+"""Tests the effect of every option of every command, and every format, with a value other than its default.
 
 usage: every_option.py FOLDER_OF_PROGRAMS
 
-The commands, their options and the formats are the program's own lists: one without a case fails.
+The program lists its commands, options and formats. One without a case fails.
 """
 import csv
 import io
@@ -30,8 +30,8 @@ variants:
   bad: {module.bottleneck: 32, seed: 1}
 """
 
-# Cases elsewhere: the file that tries the option and what it changes. `petlab fetch` hands its words to another
-# program, which needs a server: tests/end_to_end/fetching.py.
+# Options with a case in another file. `petlab fetch` passes its arguments to another program, which needs a
+# server: tests/end_to_end/fetching.py.
 ELSEWHERE = {
     "run": {"--device": "orchestrator/gpu_run_test.cpp", "--pack": "orchestrator/gpu_run_test.cpp",
             "--trial-memory": "orchestrator/gpu_run_test.cpp", "--retry-delay": "end_to_end/fetching.py",
@@ -53,9 +53,9 @@ ELSEWHERE = {
     "schema": {"--output": "end_to_end/schema.py"},
     "score": {"--spm-model": "cli/score_sacrebleu_test.cpp"},
 }
-FIGURE_FORMATS = {"svg", "pdf", "png"}  # drawn by a program of their own: tests/reports/draw_test.cpp
+FIGURE_FORMATS = {"svg", "pdf", "png"}  # a separate program draws them: tests/reports/draw_test.cpp
 
-COVERED = {}  # command: options of its cases
+COVERED = {}  # options with a case, by command
 
 
 def covers(command, *options):
@@ -79,9 +79,9 @@ class EveryOption(AwkwardWorld):
                  for bottleneck in (8, 16) for seed in (1, 2, 3)]
         rules[0][1].insert(0, crash)
         rules.append([{"module.bottleneck": 32}, [crash]])
-        self.tell(*rules)
-        self.run_told()
-        self.run_told("--retries", 0, sweep="second.yaml", code=1)
+        self.prescribe(*rules)
+        self.run_prescribed()
+        self.run_prescribed("--retries", 0, sweep="second.yaml", code=1)
 
     def setUp(self):
         super().setUp()
@@ -91,7 +91,7 @@ class EveryOption(AwkwardWorld):
         self.bad = self.trials[32, 1]
 
     def differs(self, words, *options, code=0, db="sweep.db"):
-        """What the command says without and with the options, which must differ."""
+        """Runs the command without and with the options and checks that the results differ."""
         with_db = ["--db", db] if db else []
         plain = self.petlab(*words, *with_db)
         done = self.petlab(*words, *options, *with_db)
@@ -103,7 +103,7 @@ class EveryOption(AwkwardWorld):
         return self.answer(*words, **options)
 
     def formats(self, command):
-        """Those that the program's help lists."""
+        """The formats listed in the command's help."""
         listed = re.search(r"--format \{([\w,]+)\}", self.petlab("help", *command.split()).out)
         self.assertTrue(listed, command)
         return listed[1].split(",")
@@ -122,7 +122,7 @@ class EveryOption(AwkwardWorld):
 
         commands = [[command] for command in completed("")]
         self.assertGreater(len(commands), 25)
-        for words in commands:  # a command's own commands, and theirs
+        for words in commands:  # adds subcommands of all levels
             commands += [[*words, inner] for inner in completed(*words, "") if inner in
                          re.findall(r"^  (\w+) ", self.petlab("help", *words).out.partition("Subcommands:")[2], re.M)]
         self.assertIn(["db", "export", "archive"], commands)
@@ -139,7 +139,7 @@ class EveryOption(AwkwardWorld):
                     missing.append(f"{command} {option}")
                 else:
                     self.assertRegex((TESTS / elsewhere[option]).read_text(), rf"{option}\b", command)
-            # A case of an option that no longer exists goes with it.
+            # Cases of options that no longer exist must be removed.
             self.assertLessEqual(COVERED.get(command, set()) | set(elsewhere), listed, command)
         self.assertEqual(missing, [], "write a case in every_option.py, or name the file that has one")
 
@@ -159,9 +159,9 @@ class EveryOption(AwkwardWorld):
         self.assertEqual([set(row) & {"f1_mean", "accuracy_mean"} for row in self.rows("results")],
                          [{"accuracy_mean"}] * len(self.rows("results")))
         self.write("asked.yaml", self.ask("results", "--by", "seed", "--pivot", "variant", "--show-question").out)
-        asked = json.loads(self.ask("report", "asked.yaml", "--format", "json").out)
+        answered = json.loads(self.ask("report", "asked.yaml", "--format", "json").out)
         pivoted = self.rows("results", "--by", "seed", "--pivot", "variant")
-        self.assertEqual([[cell["mean"] for cell in row["cells"]] for row in asked["rows"]],
+        self.assertEqual([[cell["mean"] for cell in row["cells"]] for row in answered["rows"]],
                          [[row["small accuracy_mean"], row["large accuracy_mean"]] for row in pivoted])
         values = ["results", "--values", "--by", "seed", "--metric", "accuracy", "--where", "variant=small and seed=1"]
         self.assertEqual([(row["seed"], row["split"], row["metric"]) for row in self.rows(*values)],
@@ -173,7 +173,7 @@ class EveryOption(AwkwardWorld):
         self.assertIn("missing.db", self.ask("results", db="missing.db", code=1).err)
 
     def check_formats(self, command, words, column, values):
-        """Every format has the same column."""
+        """Checks that every format has the same column."""
         formats = self.formats(command)
         self.assertGreaterEqual(len(formats), 4)
         for form in formats:
@@ -228,7 +228,7 @@ class EveryOption(AwkwardWorld):
                          [row["baseline_mean"], row["p"]])
         rows = self.rows(*words, "--split", "validation", "--metric", "f1")
         self.assertEqual([(row["metric"], round(row["effect"], 12)) for row in rows], [("f1", -0.08)])
-        self.tell_apart()
+        self.vary_differences()
         intervals = [self.rows(*words, "--confidence", level, db="apart.db")[0] for level in (0.5, 0.95, 0.999)]
         widths = [row["interval_high"] - row["interval_low"] for row in intervals]
         self.assertLess(widths[0], widths[1])
@@ -238,10 +238,10 @@ class EveryOption(AwkwardWorld):
         self.assertIn("expected at least 3", self.ask(*words, "--rank", code=2).err)
         self.check_formats("compare", words, "task", ["films"])
 
-    def tell_apart(self):
-        """The same sweep with differences that differ from seed to seed."""
-        self.tell(*[[{"module.bottleneck": size, "seed": seed}, [lines(0.125 + (size - 8) * seed / 100)]]
-                    for size in (8, 16) for seed in (1, 2, 3)])
+    def vary_differences(self):
+        """Runs the sweep again with differences between variants that depend on the seed."""
+        self.prescribe(*[[{"module.bottleneck": size, "seed": seed}, [lines(0.125 + (size - 8) * seed / 100)]]
+                         for size in (8, 16) for seed in (1, 2, 3)])
         done = self.petlab("run", "sweep.yaml", "--worker", "./awkward.py", "--db", "apart.db", "--runs", "apart.runs")
         self.assertEqual(done.code, 0, done)
 
@@ -319,7 +319,7 @@ class EveryOption(AwkwardWorld):
 
     @covers("report", "--format", "--out")
     def test_report_formats(self):
-        """A new format fails here until it has a line."""
+        """A new format needs a line here."""
         refused = self.ask("report", "sweep", "--format", "nothing", code=2).err
         formats = re.search(r"one of ([\w, -]+)\n", refused)[1].split(", ")
         wanted = {
@@ -335,7 +335,7 @@ class EveryOption(AwkwardWorld):
             if form not in ("html", "vega"):
                 for name in ("small", "large"):
                     self.assertIn(name, texts[form], form)
-                # The mean of the large variant's test scores, times 100.
+                # 100 times the mean test score of the large variant.
                 self.assertRegex(texts[form], r"26\.9\d?|26\.916|0\.2691", form)
         self.assertEqual(len(set(texts.values())), len(texts))
         self.ask("report", "sweep", "--sweep", "first", "--out", "out", "--format", "csv", "--format", "json")
@@ -381,11 +381,11 @@ class EveryOption(AwkwardWorld):
             return [json.loads(path.read_text()) for path in sorted(self.root.glob("new.runs/*/*/trial.json"))]
 
         run("--only", "seed=1", "--threads", 3, "--slots", 1, "--set", "training.epochs=9")
-        told = trial_files()
-        self.assertEqual({one["threads"] for one in told}, {3})
-        self.assertEqual({one["config"]["training"]["epochs"] for one in told}, {9})
-        self.assertEqual({(one["config"]["seed"], one["config"]["module"]["bottleneck"]) for one in told}, {(1, 8), (1, 16)})
-        # One worker for both trials and the retry, or one each; with two slots, two devices.
+        files = trial_files()
+        self.assertEqual({one["threads"] for one in files}, {3})
+        self.assertEqual({one["config"]["training"]["epochs"] for one in files}, {9})
+        self.assertEqual({(one["config"]["seed"], one["config"]["module"]["bottleneck"]) for one in files}, {(1, 8), (1, 16)})
+        # With one slot all trials have one device. With --fresh-workers each has another worker.
         pids = "SELECT count(DISTINCT worker_pid) AS pids, count(DISTINCT device) AS devices FROM attempts"
         self.assertEqual(self.query(pids, "new.db")[0]["devices"], 1)
         run("--only", "seed=2..3", "--fresh-workers", "--slots", 1)
@@ -408,7 +408,7 @@ class EveryOption(AwkwardWorld):
 
     @covers("run", "--launcher", "--slurm-partition", "--slurm-account", "--slurm-gpus", "--slurm-time", "--slurm-arg")
     def test_run_in_slurm(self):
-        """Programs of Slurm that are scripts: sbatch notes its words and refuses."""
+        """Replaces Slurm's programs by scripts. sbatch records its arguments and fails."""
         for name in ("squeue", "scancel", "sacct", "scontrol"):
             self.write(f"bin/{name}", "#!/bin/sh\n").chmod(0o755)
         self.write("bin/sbatch", f"#!/bin/sh\necho \"$*\" >> {self.root}/words\necho no such partition >&2\nexit 1\n"
@@ -426,10 +426,10 @@ class EveryOption(AwkwardWorld):
                    ("--slurm-gpus", "a100:2"): "--gres=gpu:a100:2", ("--slurm-time", "2-00:00:00"): "--time=2-00:00:00",
                    ("--slurm-arg=--mem=8G",): "--mem=8G", ("--threads", 5): "--cpus-per-task=5"}
         plain = words()
-        told = words(*(word for option in options for word in option))
+        passed = words(*(word for option in options for word in option))
         for word in options.values():
             self.assertNotIn(word, plain)
-            self.assertIn(word, told)
+            self.assertIn(word, passed)
 
     @covers("status", "--db", "--runs", "--worker", "--retries", "--json")
     @covers("show", "--worker", "--retries")
@@ -462,7 +462,7 @@ class EveryOption(AwkwardWorld):
         self.write(f"other.runs/{self.first}/2/log.txt", "elsewhere\n")
         self.assertEqual(self.ask("logs", self.first, "--runs", "other.runs").out, "elsewhere\n")
 
-        # It goes on until the attempt is over, and prints what comes meanwhile.
+        # --follow prints new lines until the attempt is over.
         gate = self.root / "gate"
         self.write("slow.yaml", SWEEP.replace("sweep: first", "sweep: slow").replace("[1, 2, 3]", "[1]").replace(
             "  large: {module.bottleneck: 16}\n", "").replace("training.epochs: 7", f"user.gate: {gate}"))
@@ -543,9 +543,9 @@ class EveryOption(AwkwardWorld):
         self.assertEqual(self.query(values, "rebuilt.db"), self.query(values))
         self.copy_database("copy.db")
         self.assertEqual(self.query(values, "copy.db"), self.query(values))
-        # An attempt that came later is read from the folder that is named.
+        # --runs selects the folder from which a later attempt is read.
         self.copy_runs()
-        self.run_told("--rerun", "all")
+        self.run_prescribed("--rerun", "all")
         (self.root / "late.runs").mkdir()
         self.ask("db", "import", "--runs", "sweep.runs", db="copy.db")
         counted = "SELECT count(*) AS n FROM attempts"
@@ -589,8 +589,8 @@ class EveryOption(AwkwardWorld):
         self.ask("db", "export", "second", "--sweep", "second", "--format", "json")
         self.assertEqual(json.loads((self.root / "second/results.json").read_text()), [])
         self.assertEqual({row["sweep"] for row in rows}, {"first"})
-        told = json.loads(self.ask("db", "export", "as-json", "--json").out)
-        self.assertEqual({one["rows"] for one in told["tables"][:1]}, {len(rows)})
+        exported = json.loads(self.ask("db", "export", "as-json", "--json").out)
+        self.assertEqual({one["rows"] for one in exported["tables"][:1]}, {len(rows)})
         self.ask("db", "export", "--tensorboard", "tb", "--sweep", "first")
         self.assertEqual([path.name for path in (self.root / "tb").iterdir()], ["first"])
         self.copy_runs()
@@ -618,7 +618,7 @@ class EveryOption(AwkwardWorld):
         self.assertTrue((self.root / "new.runs" / self.first / "2" / "artifact.petl").exists())
         values = "SELECT trial_id, seq, value FROM results ORDER BY 1, 2"
         self.assertEqual(self.query(values, "new.db"), self.query(values))
-        self.tell_apart()
+        self.vary_differences()
         done = self.petlab("db", "merge", "new.db", "--json", "--db", "apart.db", "--runs", "apart.runs")
         json.loads(done.out)
         self.assertTrue((self.root / "apart.runs" / self.bad).exists())
@@ -807,7 +807,7 @@ class EveryOption(AwkwardWorld):
         self.write("three.txt", "0\n1\n2\n")
         self.assertEqual(json.loads(score(*labels, "--num-labels", 3, "--json"))["num_labels"], 3)
         self.assertIn("three.txt:3", self.refused(*labels, "--num-labels", 2, code=1).err)
-        # As sacrebleu has it.
+        # The arguments of sacrebleu's command.
         like = ["ref.txt", "--input", "hyp.txt"]
         whole = json.loads(score(*like))
         self.assertEqual(whole["name"], "BLEU")

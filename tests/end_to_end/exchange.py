@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What was run on several machines comes together: `petlab db merge`, `import`, `export archive`, `check`.
+"""Tests combining results of several machines: `petlab db merge`, `import`, `export archive`, `check`.
 
 usage: exchange.py FOLDER_OF_PROGRAMS
 """
@@ -19,7 +19,7 @@ from exchange_world import CHANGING, VALUES, ExchangeWorld
 
 
 class Merge(ExchangeWorld):
-    def test_two_machines_come_to_what_one_would_have_made(self):
+    def test_two_machines_merge_to_the_results_of_one(self):
         self.machine("one")
         self.machine("a", "--only", "seed=1..3")
         self.machine("b", "--only", "seed=3..4")
@@ -31,7 +31,7 @@ class Merge(ExchangeWorld):
         self.assertEqual(self.tables("a"), self.tables("one"))
         self.assertEqual(self.artifacts("a"), self.artifacts("one"))
         self.on("a", "db", "check")
-        # Nothing is left to do, by the one name and by the other.
+        # Repeating the command, with the database or the folder, changes nothing.
         state = self.files("a")
         for words in (["db", "merge", "b.db"], ["db", "import", "b.runs"]):
             again = self.as_json("a", *words)
@@ -40,21 +40,21 @@ class Merge(ExchangeWorld):
         plan = json.loads(self.petlab("plan", "sweep.yaml", "--db", "a.db", "--worker", "./worker.py",
                                       "--json").out)
         self.assertEqual({trial["state"] for trial in plan["trials"]}, {"done"})
-        # The runs folder holds all of it.
+        # The runs folder has everything for a rebuild.
         self.assertEqual(self.petlab("db", "rebuild", "--db", "r.db", "--runs", "a.runs").code, 0)
         self.assertEqual(self.query("SELECT trial_id, attempt, value FROM results ORDER BY 1, 2, seq", "r.db"),
                          self.query("SELECT trial_id, attempt, value FROM results ORDER BY 1, 2, seq", "a.db"))
-        # And back: both are the same then.
+        # After a merge in the other direction both are equal.
         self.on("b", "db", "merge", "a.db")
         self.assertEqual(self.tables("b"), self.tables("one"))
 
-    def test_a_new_database_gets_all_of_it(self):
+    def test_a_new_database_imports_everything(self):
         self.machine("a")
         self.on("new", "db", "import", "a.runs")
         self.assertEqual(self.tables("new"), self.tables("a"))
         self.on("new", "db", "check")
 
-    def test_other_numbers_digests_and_builds_are_conflicts_and_what_is_here_stays(self):
+    def test_different_numbers_digests_and_builds_are_conflicts_and_results_here_stay(self):
         self.machine("a", "--only", "seed=1")
         for extra, text in (({"shift": 0.25}, r"accuracy of films on test at step 3 is [\d.]+ here, [\d.]+ there"),
                             ({"data": "sha256:2"}, r"the digest of films's data is sha256:\w+ here, sha256:2 there"),
@@ -73,7 +73,7 @@ class Merge(ExchangeWorld):
                 rows = [row for row in self.tables("c")[0]
                         if row["trial_id"] in [conflict["trial"] for conflict in merged["conflicts"]]]
                 self.assertEqual(rows, tables)
-                # Who wants the other says that this one counts no more.
+                # To take the other result, discard this one.
                 trial = merged["conflicts"][0]["trial"]
                 self.on("c", "discard", trial, "--why", "the other is right")
                 merged = self.as_json("c", "db", "merge", "b.db", code=1)
@@ -85,7 +85,7 @@ class Merge(ExchangeWorld):
                 self.on("c", "db", "check")
                 self.assertEqual(self.as_json("c", "db", "merge", "b.db", code=1)["attempts"], 0)
 
-    def test_what_failed_here_is_finished_there(self):
+    def test_a_trial_that_failed_here_and_finished_there_is_merged(self):
         self.machine("a", "--only", "seed=1", fail=1, code=1)
         self.machine("b", "--only", "seed=1")
         merged = self.as_json("a", "db", "merge", "b.db")
@@ -93,10 +93,10 @@ class Merge(ExchangeWorld):
         self.assertEqual(self.query("SELECT number, outcome, count(*) AS n FROM attempts GROUP BY 1, 2", "a.db"),
                          [{"number": 1, "outcome": "failed", "n": 2}, {"number": 2, "outcome": "finished", "n": 2}])
         self.on("a", "db", "check")
-        # The other way round nothing is wanted.
+        # In the other direction there is nothing to merge.
         self.assertEqual(self.as_json("b", "db", "merge", "a.db")["attempts"], 0)
 
-    def test_an_artifact_that_is_another_there_is_named_with_both_digests(self):
+    def test_a_different_artifact_there_is_reported_with_both_digests(self):
         self.write_exchange_sweep(1)
         self.machine("a")
         self.copy_machine("a", "b")
@@ -114,7 +114,7 @@ class Merge(ExchangeWorld):
                     f"kept; petlab db check shows which is damaged")])
         self.assertEqual(self.artifacts("a"), before)
 
-    def test_a_trial_that_runs_there_is_left_until_it_is_over(self):
+    def test_a_trial_running_there_is_skipped_until_it_is_over(self):
         self.machine("a", "--only", "seed=1")
         self.extra = {"GATE": str(self.root / "gate")}
         process = self.start("run", "sweep.yaml", "--slots", 2, "--worker", "./worker.py", "--db", "b.db",
@@ -126,14 +126,14 @@ class Merge(ExchangeWorld):
             merged = self.as_json("a", *words, code=1)
             self.assertEqual((merged["trials"], len(merged["left"])), (0, 2))
             self.assertIn("attempt 1 runs there", merged["left"][0]["text"])
-        # Here, too.
+        # The merging database may have running trials.
         merged = self.as_json("b", "db", "merge", "a.db")
         self.assertEqual((merged["trials"], merged["left"]), (2, []))
         self.write("gate", "")
         self.assertEqual(self.end(process).code, 0)
         self.assertEqual(self.as_json("a", "db", "merge", "b.db")["trials"], 2)
 
-    def test_decisions_come_with_what_they_speak_of(self):
+    def test_decisions_are_merged_with_their_trials(self):
         self.machine("b", "--only", "seed=1")
         first, second = self.trials("b", "seed = 1")
         self.on("b", "hide", first, "--why", "an outlier")
@@ -147,11 +147,11 @@ class Merge(ExchangeWorld):
         self.assertIn("an outlier", self.on("a", "show", first).out)
         self.on("a", "db", "check")
         self.assertEqual(self.as_json("a", "db", "merge", "b.db")["decisions"], 0)
-        # Seen again here: the other side's word does not come a second time.
+        # After undoing it here, the other side's decision is not merged again.
         self.on("a", "hide", "--undo", first)
         self.assertEqual(self.as_json("a", "db", "merge", "b.db")["decisions"], 0)
 
-    def test_what_cannot_be_merged_is_said(self):
+    def test_impossible_merges_are_reported(self):
         self.machine("a", "--only", "seed=1")
         self.machine("b", "--only", "seed=2")
         (self.root / "b.runs").rename(self.root / "away")
@@ -163,7 +163,7 @@ class Merge(ExchangeWorld):
         self.assertIn("the database does not exist", self.on("a", "db", "merge", "none.db", code=2).err)
         (self.root / "empty").mkdir()
         self.assertIn("found no sweep and no attempt", self.on("a", "db", "import", "empty", code=1).err)
-        # An attempt whose folder is gone is named; one that holds a link is left.
+        # A missing attempt folder is reported, and one with a link is skipped.
         trial = self.trials("b", "seed = 2")[0]
         self.machine("c", "--only", "seed=3")
         one, two = self.trials("c", "seed = 3")
@@ -175,7 +175,7 @@ class Merge(ExchangeWorld):
         self.assertIn("found a link, expected a regular file", texts[two])
         self.assertNotIn(trial, texts)
 
-    def test_a_sweep_that_is_another_there_stays_what_it_is_here(self):
+    def test_a_sweep_with_another_definition_there_is_not_changed_here(self):
         self.machine("a", "--only", "seed=1")
         self.write_exchange_sweep(6)
         self.machine("b", "--only", "seed=6")
@@ -189,7 +189,7 @@ class Merge(ExchangeWorld):
 
 
 class Killed(ExchangeWorld):
-    """Killed at calls that change something, and repeated."""
+    """Commands that are killed at calls that change something, and then repeated."""
 
     def comes_together(self, *words):
         self.survives(*words, look=lambda: (self.query(VALUES, "k.db"), self.artifacts("k")), fewest=50,
@@ -221,7 +221,7 @@ class Killed(ExchangeWorld):
             self.faults = ""
             if done.code == 0:
                 break
-            if (self.root / "k.tar.gz").exists():  # killed behind the rename
+            if (self.root / "k.tar.gz").exists():  # killed after the rename
                 self.assertEqual((self.root / "k.tar.gz").read_bytes(), wanted)
                 (self.root / "k.tar.gz").unlink()
         self.assertGreater(at, 3)
@@ -244,7 +244,7 @@ class Archive(ExchangeWorld):
         self.assertEqual(self.tables("clean"), self.tables("a"))
         self.on("clean", "db", "check")
         self.assertEqual(self.as_json("clean", "db", "import", "a.tar.gz")["trials"], 0)
-        # The same contents are the same bytes, also from there.
+        # The same contents give the same bytes on the other machine.
         self.on("clean", "db", "export", "archive", "b.tar.gz")
         self.assertEqual((self.root / "b.tar.gz").read_bytes(), archive)
         done = self.on("a", "db", "export", "archive", "a.tar.gz", code=2)
@@ -266,7 +266,7 @@ class Archive(ExchangeWorld):
         self.assertEqual(self.tables("c"), self.tables("a"))
         checked = self.as_json("c", "db", "check")
         self.assertEqual((checked["artifacts"], len(checked["notes"])), (0, 2))
-        # What has them brings them.
+        # An archive with artifacts adds the missing ones.
         self.assertEqual(self.as_json("c", "db", "import", "all.tar.gz")["files"], 3)
         self.assertEqual(self.as_json("c", "db", "check")["artifacts"], 3)
 
@@ -287,7 +287,7 @@ class Archive(ExchangeWorld):
             return [(member, archive.extractfile(member).read()) for member in archive.getmembers()]
 
     def rewritten(self, change, listed=None):
-        """An archive of the same entries as `change` gives them; the list as `listed` changes it."""
+        """Writes an archive with entries changed by `change` and a list changed by `listed`."""
         entries = self.entries()
         entries = change(entries) or entries
         if listed:
@@ -313,7 +313,7 @@ class Archive(ExchangeWorld):
         self.assertEqual([path for path in (self.root / "bad.runs").rglob("*")
                           if ".locks" not in path.parts], [])
 
-    def test_archives_that_lie_are_refused_by_the_entry(self):
+    def test_inconsistent_archives_are_refused_with_the_entry(self):
         self.machine("a", "--only", "seed=1,variant=small")
         self.on("a", "db", "export", "archive", "a.tar.gz")
         events = next(member.name for member, _ in self.entries() if member.name.endswith("events.jsonl"))
@@ -369,7 +369,7 @@ class Archive(ExchangeWorld):
         self.refused("is truncated or damaged")
         self.write("bad.tar.gz", gzip.compress(b"\0" * 1_000_000))
         self.refused("")
-        # As it was.
+        # Unchanged, it is valid.
         self.rewritten(lambda all: None)
         self.on("bad", "db", "import", "bad.tar.gz")
         self.assertEqual(self.tables("bad"), self.tables("a"))
@@ -384,7 +384,7 @@ class Check(ExchangeWorld):
             database.execute(sql)
         database.close()
 
-    def test_each_fault_is_named_and_the_command_mends_it(self):
+    def test_each_fault_is_reported_with_a_command_that_repairs_it(self):
         self.machine("a", "--only", "seed=1..2")
         first = self.trials("a", "seed = 1")[0]
         attempt = pathlib.Path(f"c.runs/{first}/1")
@@ -437,7 +437,7 @@ class Check(ExchangeWorld):
                                      else set())
                 mend()
                 self.assertEqual(self.found(code=0), set())
-        # An earlier petlab read the events without them, and no result depends on it: no finding.
+        # An earlier petlab did not read them, and no result depends on them: no finding.
         self.copy_machine("a", "c")
         self.changed("DELETE FROM examples")
         checked = self.as_json("c", "db", "check")
@@ -445,7 +445,7 @@ class Check(ExchangeWorld):
         self.assertRegex(checked["notes"][0], "^attempts without example counts .*: 4; .* petlab db rebuild ")
         anew()
         self.assertEqual(self.as_json("c", "db", "check")["notes"], [])
-        # What the database has not read yet.
+        # Events that the database has not read yet.
         self.copy_machine("a", "c")
         shutil.copytree(self.root / f"a.runs/{first}/1", self.root / f"c.runs/{first}/2")
         self.assertEqual(self.found(), {("not_in_database", first)})
@@ -456,7 +456,7 @@ class Check(ExchangeWorld):
         self.assertIn("no_runs_folder: the runs folder is missing", done.out)
         self.assertIn("fix: restore it", done.out)
 
-    def test_files_that_came_from_elsewhere_are_held_against_their_digests(self):
+    def test_files_from_elsewhere_are_verified_by_their_digests(self):
         self.machine("a", "--only", "seed=1,variant=small")
         self.on("c", "db", "import", "a.runs")
         trial = self.trials("c", "seed = 1 AND module_bottleneck = 4")[0]
@@ -467,7 +467,7 @@ class Check(ExchangeWorld):
         self.assertRegex(done.out, r"other_file: \w+ attempt 1: its content has digest sha256:\w+, its source had ")
         self.assertTrue(re.search(r"^  fix: restore it from its source \(a\.runs\)", done.out, re.M), done.out)
 
-    def test_a_database_that_is_none(self):
+    def test_a_file_that_is_not_a_database(self):
         self.assertIn("the database does not exist", self.on("none", "db", "check", code=2).err)
         self.write("text.db", "no database at all, but long enough to be read as a header\n" * 9)
         done = self.petlab("db", "check", "--db", "text.db", "--runs", "x")

@@ -1,6 +1,6 @@
-"""Sweeps that are run in parts on two machines, as tests of merge, import, export and check want them.
+"""Sweeps run in parts on two machines, for tests of merge, import, export and check.
 
-The worker is written here: its numbers follow from the seed, and it leaves an artifact.
+The worker in this file computes its numbers from the seed, and writes an artifact.
 """
 import hashlib
 import json
@@ -58,10 +58,10 @@ else:
     for line in sys.stdin if sys.argv[1] == "-" else sys.argv[1:]:
         train(pathlib.Path(line.rstrip("\\n")))
 '''
-# Calls that change something; what follows the making of a file is killed instead of that.
+# Calls that change something. Instead of a file's creation, the next call is killed.
 CHANGING = ("write,pwrite,pwrite64,writev,ftruncate,ftruncate64,fsync,fdatasync,flock,rename,renameat2,"
             "link,unlink,unlinkat,rmdir,remove,mkdir,mkostemp")
-# Which of these calls kill a command: every fourth; EVERY=1 tries all, in some minutes.
+# Every fourth of these calls kills a command. EVERY=1 tries all, which takes minutes.
 EVERY = int(os.environ.get("EVERY", 4))
 TABLES = [
     ["results", "--format", "csv"],
@@ -93,7 +93,7 @@ class ExchangeWorld(ScriptedWorld):
         return super().environment() | self.extra
 
     def machine(self, name, *words, code=0, **extra):
-        """Runs a part of the sweep as another machine would, with a database and runs of its own."""
+        """Runs a part of the sweep with a separate database and runs folder, like another machine."""
         self.extra = {key.upper(): str(value) for key, value in extra.items()}
         done = self.petlab("run", "sweep.yaml", "--slots", 2, "--worker", "./worker.py", "--retries", 0,
                            "--db", f"{name}.db", "--runs", f"{name}.runs", *words)
@@ -113,7 +113,7 @@ class ExchangeWorld(ScriptedWorld):
         return done
 
     def tables(self, name):
-        """What people read of a database, with the name of its own taken out."""
+        """Answers and reports of a database, with its name replaced."""
         found = [self.query(VALUES, f"{name}.db")]
         for words in TABLES:
             done = self.petlab(*words, "--db", f"{name}.db")
@@ -122,7 +122,7 @@ class ExchangeWorld(ScriptedWorld):
         return found
 
     def files(self, name):
-        """Every file of a runs folder but locks, by its content."""
+        """Digests of all files of a runs folder, except locks."""
         runs = self.root / f"{name}.runs"
         return {str(path.relative_to(runs)): hashlib.sha256(path.read_bytes()).hexdigest()
                 for path in runs.rglob("*") if path.is_file() and ".locks" not in path.parts}
@@ -140,9 +140,9 @@ class ExchangeWorld(ScriptedWorld):
 
     def survives(self, *words, look, fewest, killed_share=0.9, when_killed=lambda wanted: None,
                  when_repeated=lambda: None):
-        """A command on k, a copy of machine a: the calls of an undisturbed run, by a trace; then each
-        of them kills one, which is repeated. What `look` sees is the same in the end, and
-        `when_killed` is called with it before the repetition. There are more than `fewest` calls."""
+        """Runs a command on k, a copy of machine a, and kills it at the calls traced in an undisturbed
+        run, once each. Then repeats it and checks that `look` gives the undisturbed result. `when_killed`
+        is called with that result before the repetition. There must be more than `fewest` calls."""
         self.copy_machine("a", "k")
         trace = self.root / "trace"
         self.faults = f"trace program=petlab file={trace}"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`petlab fetch` against a local server that speaks the hub's paths. One file: all cases are of the
-one server and what it was told to do wrong.
+"""Tests `petlab fetch` with a local server that has the hub's paths. One file because all cases use
+this server and its faults.
 
 usage: fetching.py FOLDER_OF_PROGRAMS
 """
@@ -64,7 +64,7 @@ class FetchWorld(TinyWorld):
         return self.folder / "snapshots" / (commit or self.model.head)
 
     def check_whole(self, files=None, folder=None):
-        """The files that petlab reads, and nothing under a final name that is not whole."""
+        """Checks that the folder has exactly the files that petlab reads, complete."""
         folder = folder or self.snapshot()
         files = files or {name: self.files[name] for name in self.wanted}
         there = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
@@ -80,7 +80,7 @@ class FetchWorld(TinyWorld):
 
 
 class Fetching(FetchWorld):
-    def test_a_backbone_comes_into_the_cache_and_is_found_there(self):
+    def test_a_backbone_is_fetched_into_the_cache_and_found(self):
         done = self.fetch()
         self.assertEqual((done.code, done.err), (0, ""), done)
         size = sum(len(self.files[name]) for name in self.wanted) / 1e6
@@ -98,7 +98,7 @@ class Fetching(FetchWorld):
         plan = self.petlab("plan", "sweep.yaml")
         self.assertEqual(plan.code, 0, plan)
 
-    def test_a_second_call_downloads_nothing_and_a_commit_asks_nobody(self):
+    def test_a_second_fetch_downloads_nothing_and_a_commit_needs_no_request(self):
         self.assertEqual(self.fetch().code, 0)
         self.hub.forget()
         done = self.fetch()
@@ -114,7 +114,7 @@ class Fetching(FetchWorld):
         self.assertEqual(done.code, 0, done)
         self.assertEqual(self.hub.requests, [])
 
-    def test_petlab_alone_says_what_is_missing(self):
+    def test_without_the_fetch_program_petlab_says_what_is_missing(self):
         (self.root / "alone").mkdir()
         alone = self.root / "alone/petlab"
         shutil.copy(PETLAB, alone)
@@ -125,7 +125,7 @@ class Fetching(FetchWorld):
                              "directory; it is built next to petlab\n"))
         self.assertEqual(self.hub.requests, [])
 
-    def test_offline_it_says_what_forbids_the_download(self):
+    def test_offline_the_error_names_the_variable_that_forbids_the_download(self):
         self.hub_environment = {"HF_HUB_OFFLINE": "1"}
         done = self.fetch()
         self.assertEqual((done.code, done.err),
@@ -134,7 +134,7 @@ class Fetching(FetchWorld):
                              "downloading it: unset it\n"))
         self.assertEqual(self.hub.requests, [])
 
-    def test_a_new_commit_brings_only_what_changed(self):
+    def test_a_new_commit_downloads_only_changed_files(self):
         self.assertEqual(self.fetch().code, 0)
         before = self.model.head
         files = self.files | {"vocab.txt": self.files["vocab.txt"] + b"new\n"}
@@ -148,7 +148,7 @@ class Fetching(FetchWorld):
         self.check_whole(folder=self.snapshot(before))
         self.assertEqual((self.folder / "refs/main").read_text(), "a" * 40)
 
-    def test_a_branch_with_a_slash_is_fetched_beside_main(self):
+    def test_a_branch_with_a_slash_is_kept_next_to_main(self):
         self.assertEqual(self.fetch().code, 0)
         self.model.commits["b" * 40] = self.files | {"vocab.txt": b"[PAD]\n"}
         self.model.refs["refs/pr/1"] = "b" * 40
@@ -158,7 +158,7 @@ class Fetching(FetchWorld):
         self.assertEqual((self.folder / "refs/refs/pr/1").read_text(), "b" * 40)
         self.assertEqual((self.folder / "refs/main").read_text(), self.model.head)
 
-    def test_shards_come_with_their_index(self):
+    def test_shards_are_fetched_with_their_index(self):
         self.files.pop("model.safetensors")
         shards = {f"model-0000{i}-of-00002.safetensors": bytes([i]) * 1000 for i in (1, 2)}
         index = {"weight_map": {f"layer.{i}": name for i, name in enumerate(shards)}}
@@ -171,26 +171,26 @@ class Fetching(FetchWorld):
                         - {"model.safetensors"})
         self.check_whole({name: files[name] for name in wanted})
 
-    def test_the_pickled_weights_come_where_there_are_no_others(self):
+    def test_pickled_weights_are_fetched_only_without_others(self):
         files = {name: self.files[name] for name in self.files if name != "model.safetensors"}
         self.model = self.hub.add("someone/tiny-bert", files)
         self.assertEqual(self.fetch().code, 0)
         self.assertEqual((self.snapshot() / "pytorch_model.bin").read_bytes(), b"never asked for")
 
-    def test_a_model_that_moved_is_kept_under_the_name_that_was_asked_for(self):
+    def test_a_renamed_model_is_kept_under_the_requested_name(self):
         self.hub.moved["tiny-bert"] = "someone/tiny-bert"
         self.folder = self.cache / "models--tiny-bert"
         done = self.fetch(name="tiny-bert")
         self.assertEqual(done.code, 0, done)
         self.check_whole()
         self.assertIn("in a sweep: `backbone: tiny-bert`", done.out)
-        # With its new name too, the old one still means one model.
+        # After fetching the new name too, the old one is still unambiguous.
         self.folder = self.cache / "models--someone--tiny-bert"
         self.assertEqual(self.fetch().code, 0)
         self.write("sweep.yaml", tiny_world.SWEEP.replace("./tiny", "tiny-bert"))
         self.assertEqual(self.petlab("plan", "sweep.yaml").code, 0)
 
-    def test_the_token_goes_to_the_hub_alone(self):
+    def test_the_token_is_sent_only_to_the_hub(self):
         self.model.token = "hf_secret"
         self.hub_environment = {"HF_TOKEN": "hf_secret"}
         done = self.fetch()
@@ -200,7 +200,7 @@ class Fetching(FetchWorld):
                              None if path.startswith(CDN) else "Bearer hf_secret", path)
         self.assertNotIn("hf_secret", done.out + done.err)
 
-    def test_the_token_of_a_log_in_counts_too(self):
+    def test_the_token_of_a_login_is_used_too(self):
         self.model.token = "hf_stored"
         self.write("hf/token", "hf_stored\n")
         self.assertEqual(self.fetch().code, 0)
@@ -215,7 +215,7 @@ class Fetching(FetchWorld):
         self.hub.forget()
         self.assertIn("all files were already there", self.fetch("--into", "models/mine").out)
         self.assertEqual(len(self.hub.requests), 1)
-        # Another commit without a file, and with the same configuration.
+        # A new commit lacks one file and keeps the configuration.
         files = self.files | {"vocab.txt": b"[PAD]\n"}
         files.pop("tokenizer_config.json")
         self.model.commits["c" * 40] = files
@@ -224,7 +224,7 @@ class Fetching(FetchWorld):
         self.check_whole({name: files[name] for name in self.wanted if name in files},
                          self.root / "models/mine")
 
-    def test_a_folder_with_files_of_others_is_left_alone(self):
+    def test_a_folder_with_other_files_is_left_unchanged(self):
         self.write("mine/config.json", "{}")
         done = self.fetch("--into", "mine")
         self.assertEqual((done.code, done.err),
@@ -247,15 +247,15 @@ class Faults(FetchWorld):
         self.check_whole()
 
     def big(self, size=3_000_000):
-        """Weights of some megabytes; no backbone that could be trained."""
+        """Replaces the weights by random megabytes, which cannot be trained."""
         self.files["model.safetensors"] = random.Random(5).randbytes(size)
         self.model = self.hub.add("someone/tiny-bert", self.files)
         self.weights = CDN + sha256(self.files["model.safetensors"])
         return size
 
     def downloaded(self):
-        """Bytes that have come of the weights. Of them alone: a smaller file's half is renamed
-        between its being listed and its being looked at."""
+        """The downloaded bytes of the weights. Smaller files are not counted: they may be renamed
+        between listing and stat."""
         return sum(path.stat().st_size for path in
                    self.folder.glob(f"blobs/{self.weights[5:]}.incomplete"))
 
@@ -265,14 +265,14 @@ class Faults(FetchWorld):
             self.assertLess(time.monotonic(), end, "what was waited for did not come")
             time.sleep(0.01)
 
-    def asked(self):
+    def request_count(self):
         return sum("/tree/" in path for path in self.hub.paths())
 
     def ranges(self):
         return [headers.get("Range") for _, path, headers in self.hub.requests
                 if path == self.weights]
 
-    def test_names_that_cannot_be_are_refused_before_anything_is_asked(self):
+    def test_invalid_names_are_refused_before_any_request(self):
         for name in ("../x", "a/b/c", "a//b", "-x", "a b", "a--b", "https://x/y"):
             with self.subTest(name):
                 done = self.petlab("fetch", "backbone", "--", name)
@@ -285,7 +285,7 @@ class Faults(FetchWorld):
         self.assertEqual(self.fetch().code, 2)
         self.assertEqual(self.hub.requests, [])
 
-    def test_a_model_that_is_not_there_or_not_open_says_what_to_do(self):
+    def test_the_error_about_a_missing_or_gated_model_says_what_to_do(self):
         self.refused("someone/tinybert: the model is not at HUB, or it is private (set "
                      "HF_TOKEN to a token that may read it); names have an owner before the "
                      "slash, as in FacebookAI/roberta-base", name="someone/tinybert")
@@ -298,13 +298,13 @@ class Faults(FetchWorld):
                      "HUB/someone/tiny-bert, and set HF_TOKEN to your token "
                      "(HUB/settings/tokens); the current token has no access")
 
-    def test_a_revision_that_is_not_there(self):
+    def test_a_missing_revision(self):
         self.refused("someone/tiny-bert: the revision does not exist; --revision must be a "
                      "branch, a tag or a commit of HUB/someone/tiny-bert/commits/main", "--revision", "v9")
         self.refused("someone/tiny-bert: the revision does not exist; --revision must be a "
                      "branch, a tag or a commit of HUB/someone/tiny-bert/commits/main", "--revision", "d" * 40)
 
-    def test_models_without_what_petlab_reads_say_what_they_have(self):
+    def test_errors_about_unsupported_models_list_their_files(self):
         for files, wanted in (
                 ({"README.md": b"x"}, "a config.json, which every backbone has"),
                 ({"config.json": b"{}", "tf_model.h5": b"x"},
@@ -317,7 +317,7 @@ class Faults(FetchWorld):
                 self.hub.add("someone/tiny-bert", files)
                 self.refused(f"someone/tiny-bert: found {', '.join(files)}, expected {wanted}")
 
-    def test_no_network_says_what_to_do(self):
+    def test_the_error_without_a_network_says_what_to_do(self):
         self.hub.close()
         done = self.fetch()
         self.assertEqual(done.code, 1, done)
@@ -327,7 +327,7 @@ class Faults(FetchWorld):
                                    "copy ROOT/hf/hub/models--someone--tiny-bert here\n$")
         self.nothing_half()
 
-    def test_a_page_of_somebody_else_is_no_hub(self):
+    def test_another_web_page_is_not_a_hub(self):
         self.hub.faults["/api/models/someone/tiny-bert/revision/main"] = [("rubbish",)]
         self.refused("someone/tiny-bert: HUB names no commit of revision main (HF_ENDPOINT "
                      "sets the server)")
@@ -335,7 +335,7 @@ class Faults(FetchWorld):
         self.refused("someone/tiny-bert: found no list, expected the hub's list of files "
                      "(HF_ENDPOINT sets the server)")
 
-    def test_a_circle_of_redirects_ends(self):
+    def test_a_redirect_loop_ends(self):
         path = "/api/models/someone/tiny-bert/revision/main"
         self.hub.faults[path] = [("loop",)] * 100
         done = self.fetch()
@@ -343,7 +343,7 @@ class Faults(FetchWorld):
         self.assertIn("Maximum (10) redirects followed", done.err)
         self.nothing_half()
 
-    def test_a_server_that_is_busy_is_asked_again(self):
+    def test_a_busy_server_is_retried(self):
         path = "/api/models/someone/tiny-bert/revision/main"
         self.hub.faults[path] = [("status", 500), ("status", 503)]
         self.hub.faults[self.weights] = [("status", 429, "", "", {"Retry-After": "1"})]
@@ -354,7 +354,7 @@ class Faults(FetchWorld):
                       "answered with status 429; retrying in 1 s")
         self.assertGreater(time.monotonic() - at, 1)
 
-    def test_a_server_that_stays_down_is_given_up(self):
+    def test_a_server_that_stays_down_is_abandoned(self):
         path = "/api/models/someone/tiny-bert/revision/main"
         self.hub.faults[path] = [("status", 502)] * 10
         done = self.fetch("--retries", "2")
@@ -363,7 +363,7 @@ class Faults(FetchWorld):
                          f"petlab: HUB{path}: the server answered with status 502 (tried 3 times)")
         self.assertEqual(len(self.hub.requests), 3)
 
-    def test_short_reads_are_gone_on_with(self):
+    def test_short_reads_are_resumed(self):
         size = self.big()
         self.hub.faults[self.weights] = [("short", 1_000_000), ("drop",), ("short", 500_000)]
         done = self.fetch()
@@ -372,7 +372,7 @@ class Faults(FetchWorld):
         self.assertEqual(self.ranges(), [None, "bytes=1000000-", "bytes=1000000-", "bytes=1500000-"])
         self.assertLess(self.hub.sent, size + 10_000)
 
-    def test_a_file_that_is_always_cut_at_the_same_place_is_given_up(self):
+    def test_a_file_always_truncated_at_the_same_place_is_given_up(self):
         self.big()
         self.hub.faults[self.weights] = [("no range", 1_000_000)] * 20
         done = self.fetch("--retries", "3")
@@ -381,14 +381,14 @@ class Faults(FetchWorld):
         self.assertEqual(len(self.ranges()), 4)
         self.nothing_half()
 
-    def test_without_ranges_it_begins_anew(self):
+    def test_without_ranges_a_download_starts_again(self):
         self.big()
         self.hub.faults[self.weights] = [("short", 1_000_000), ("no range",)]
         done = self.fetch()
         self.assertEqual(done.code, 0, done)
         self.check_whole()
 
-    def test_a_stalled_connection_is_cut_and_gone_on_with(self):
+    def test_a_stalled_connection_is_closed_and_the_download_resumed(self):
         self.big()
         self.hub_environment = {"HF_HUB_DOWNLOAD_TIMEOUT": "1"}
         self.hub.faults[self.weights] = [("stall", 1_000_000)]
@@ -398,7 +398,7 @@ class Faults(FetchWorld):
         self.check_whole()
         self.assertEqual(self.ranges(), [None, "bytes=1000000-"])
 
-    def test_a_wrong_digest_is_thrown_away(self):
+    def test_a_file_with_a_wrong_digest_is_deleted(self):
         self.hub.faults[self.weights] = [("wrong",)]
         self.refused("model.safetensors: the downloaded file has the wrong digest and was "
                      "deleted; try again, or use another network: something on the way "
@@ -406,20 +406,20 @@ class Faults(FetchWorld):
         self.assertEqual(list((self.folder / "blobs").glob("*.incomplete")), [])
         self.survived()
 
-    def test_a_wrong_small_file_is_thrown_away_too(self):
+    def test_a_wrong_small_file_is_deleted_too(self):
         self.hub.faults[f"/someone/tiny-bert/resolve/{self.model.head}/vocab.txt"] = [("wrong",)]
         done = self.fetch()
         self.assertEqual(done.code, 1, done)
         self.assertIn("vocab.txt: the downloaded file has the wrong digest", done.err)
         self.nothing_half()
 
-    def test_a_damaged_beginning_is_noticed_and_not_gone_on_with(self):
+    def test_a_damaged_partial_file_is_not_resumed(self):
         size = self.big()
         self.write(self.folder / "blobs" / f"{self.weights[5:]}.incomplete", b"rubbish" * 1000)
         self.survived("model.safetensors: the partial file of an earlier download is damaged; "
                       "starting again")
         self.assertEqual(self.ranges(), ["bytes=7000-", None])
-        # One that is longer than the file is begun anew at once.
+        # A partial file longer than the file is restarted immediately.
         blob = self.folder / "blobs" / self.weights[5:]
         blob.rename(f"{blob}.incomplete")
         with open(f"{blob}.incomplete", "ab") as file:
@@ -428,7 +428,7 @@ class Faults(FetchWorld):
         self.survived()
         self.assertEqual((self.ranges(), self.hub.sent), ([None], size))
 
-    def test_what_was_damaged_later_is_fetched_again(self):
+    def test_a_file_damaged_later_is_fetched_again(self):
         self.survived()
         blob = self.folder / "blobs" / self.weights[5:]
         content = bytearray(blob.read_bytes())
@@ -436,7 +436,7 @@ class Faults(FetchWorld):
         blob.write_bytes(content)
         self.survived("model.safetensors: the existing file is damaged; downloading it again")
 
-    def test_killed_half_way_it_goes_on_where_it_was(self):
+    def test_a_killed_download_resumes_where_it_stopped(self):
         self.big(8_000_000)
         for kill in (signal.SIGKILL, signal.SIGINT, signal.SIGTERM):
             with self.subTest(kill):
@@ -459,11 +459,11 @@ class Faults(FetchWorld):
         self.survived()
         self.assertEqual(self.ranges(), [f"bytes={there}-"])
 
-    def test_two_at_once_share_one_download(self):
+    def test_concurrent_fetches_share_one_download(self):
         size = self.big(4_000_000)
         self.hub.faults[self.weights] = [("hold", 1_000_000)]
         both = [self.start_fetch(), self.start_fetch(), self.start_fetch()]
-        self.until(lambda: self.asked() == 6)  # two pages each
+        self.until(lambda: self.request_count() == 6)  # two pages each
         self.hub.go.set()
         for done in map(self.end, both):
             self.assertEqual(done.code, 0, done)
@@ -471,18 +471,18 @@ class Faults(FetchWorld):
         self.assertEqual(len(self.ranges()), 1)
         self.assertLess(self.hub.sent, size + 10_000)
 
-    def test_two_at_once_into_one_folder(self):
+    def test_two_fetches_into_one_folder(self):
         self.big(4_000_000)
         self.hub.faults[self.weights] = [("hold", 1_000_000)]
         both = [self.start_fetch("--into", "mine"), self.start_fetch("--into", "mine")]
-        self.until(lambda: self.asked() == 4)
+        self.until(lambda: self.request_count() == 4)
         self.hub.go.set()
         for done in map(self.end, both):
             self.assertEqual(done.code, 0, done)
         self.check_whole(folder=self.root / "mine")
         self.assertEqual(len(self.ranges()), 1)
 
-    def test_a_disk_that_is_too_small_is_named_before_the_download(self):
+    def test_a_disk_that_is_too_small_is_reported_before_the_download(self):
         disk = self.small_disk("1m")
         self.big()
         self.hub_environment = {"HF_HOME": str(disk)}
@@ -492,7 +492,7 @@ class Faults(FetchWorld):
         self.assertRegex(done.err, r"^petlab: ROOT/disk/hub/models--someone--tiny-bert/blobs: the download has 3\.0 MB, but the disk has only [01]\.[0-9] MB free\n$")
         self.assertEqual(self.ranges(), [])
 
-    def test_a_disk_that_fills_up_half_way_keeps_what_came(self):
+    def test_a_disk_that_fills_up_keeps_the_downloaded_part(self):
         disk = self.small_disk("8m")
         self.big(4_000_000)
         self.hub_environment = {"HF_HOME": str(disk)}
@@ -509,7 +509,7 @@ class Faults(FetchWorld):
         ballast.unlink()
         self.survived()
 
-    def test_a_cache_that_cannot_be_written_is_named(self):
+    def test_an_unwritable_cache_is_reported(self):
         disk = self.small_disk("1m")
         subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
         self.hub_environment = {"HF_HOME": str(disk)}
@@ -518,7 +518,7 @@ class Faults(FetchWorld):
                          (1, "petlab: ROOT/disk/hub/models--someone--tiny-bert/blobs: cannot be created: "
                              "Read-only file system\n"))
 
-    def test_a_server_whose_certificate_nobody_vouches_for_is_refused(self):
+    def test_a_server_with_an_untrusted_certificate_is_refused(self):
         certificate = self.root / "certificate.pem"
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
                         "-subj", "/CN=petlab's test", "-addext",
@@ -537,15 +537,15 @@ class Faults(FetchWorld):
         self.nothing_half()
         self.hub_environment["SSL_CERT_FILE"] = str(self.root / "public.pem")
         self.survived()
-        # And none leads it to where anybody can read.
+        # A redirect must not lead to an unencrypted connection.
         secure.scheme = "http"
         self.hub_environment["HF_HOME"] = str(self.root / "other")
         done = self.fetch()
         self.assertEqual(done.code, 1, done)
-        # libcurl's words, before and since its release 8.12.
+        # libcurl's messages before and since release 8.12.
         self.assertRegex(done.err, "Protocol \"http\" (not supported|disabled)")
 
-    def test_a_terminal_sees_how_far_it_is(self):
+    def test_a_terminal_shows_the_progress(self):
         self.big(4_000_000)
         self.hub.faults[self.weights] = [("slow", 0.03)]
         self.hub_environment["TERM"] = "xterm"
@@ -569,7 +569,7 @@ class Faults(FetchWorld):
 
 
 class Data(FetchWorld):
-    """What goes wrong; that it comes out of the right archives is tests/fetch/data_test.cpp."""
+    """Failures of data downloads. tests/fetch/data_test.cpp tests the archives' contents."""
 
     def fetch_data(self, *words):
         return self.petlab("fetch", "data", *words, "--from", self.hub.url, "--retry-delay", "10ms")
@@ -577,7 +577,7 @@ class Data(FetchWorld):
     def nothing_there(self):
         self.assertFalse((self.root / "home/data/glue").exists())
 
-    def test_words_that_are_no_tasks(self):
+    def test_unknown_task_names(self):
         done = self.fetch_data("colla")
         self.assertEqual((done.code, done.err),
                          (2, "petlab: unknown task \"colla\"; did you mean \"cola\"?\n"))
@@ -593,7 +593,7 @@ class Data(FetchWorld):
                              "\"data\"? (see --help)\n"))
         self.assertEqual(self.hub.requests, [])
 
-    def test_an_archive_of_another_digest_is_thrown_away(self):
+    def test_an_archive_with_a_wrong_digest_is_deleted(self):
         self.hub.files["/glue/data/CoLA.zip"] = b"x" * 376971
         self.hub.faults["/glue/data/CoLA.zip"] = [("short", 100_000), ("status", 503)]
         done = self.fetch_data("cola")
@@ -606,7 +606,7 @@ class Data(FetchWorld):
                          [None, "bytes=100000-", "bytes=100000-"])
         self.nothing_there()
 
-    def test_a_server_without_it_and_none(self):
+    def test_a_server_without_the_archive_and_no_server(self):
         done = self.fetch_data("glue")
         self.assertEqual((done.code, done.err), (1, "petlab: HUB/glue/data/CoLA.zip: the server "
                                                     "answered with status 404\n"))
@@ -619,7 +619,7 @@ class Data(FetchWorld):
                                    "gluebenchmark.com/tasks to ROOT/home/data/glue/RTE\n$")
         self.nothing_there()
 
-    def test_data_of_the_user_are_left_alone(self):
+    def test_the_users_data_are_left_alone(self):
         for name in ("train.tsv", "dev.tsv"):
             self.write(f"data/glue/CoLA/{name}", "mine\n")
             self.write(f"home/data/glue/RTE/{name}", "mine\n")
@@ -630,7 +630,7 @@ class Data(FetchWorld):
 
 
 class BesidePython(FetchWorld):
-    """Hugging Face's own library on the same caches, and from the same server."""
+    """Hugging Face's library with the same cache and server."""
 
     def setUp(self):
         super().setUp()
@@ -648,21 +648,21 @@ class BesidePython(FetchWorld):
         return done.stdout.strip()
 
     def laid_out(self):
-        """All of the model's folder but what each keeps for itself."""
+        """The model's folder without the private files of petlab and of the library."""
         return {str(path.relative_to(self.folder)):
                 os.readlink(path) if path.is_symlink() else path.read_bytes()
                 for path in self.folder.rglob("*")
                 if path.is_symlink() or path.is_file()
                 and path.relative_to(self.folder).parts[0] not in ("petlab", "trees")}
 
-    def test_both_lay_out_the_cache_alike(self):
+    def test_both_use_the_same_cache_layout(self):
         self.assertEqual(self.fetch().code, 0)
         by_petlab = self.laid_out()
         self.folder.rename(self.root / "before")
         self.python("snapshot_download('someone/tiny-bert', "
                     "allow_patterns=['*.json', 'vocab.txt', '*.safetensors'])")
         self.assertEqual(self.laid_out(), by_petlab)
-        # And petlab has nothing to download then.
+        # petlab has nothing to download after the library.
         self.hub.forget()
         self.assertIn("all files were already there", self.fetch().out)
         self.assertEqual([path for path in self.hub.paths() if "/api/" not in path], [])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`petlab db gc` removes files that no trial needs any longer and keeps all others, at any moment.
+"""Tests `petlab db gc`: it removes files that no trial needs and keeps all others, at any time.
 
 usage: garbage.py FOLDER_OF_PROGRAMS
 """
@@ -20,13 +20,13 @@ class Garbage(ExchangeWorld):
         return json.loads(self.on(name, "db", "gc", "--json", *words, code=code).out)
 
     def kept(self, name="sweep"):
-        """Names of the files of attempts, but what every attempt has."""
+        """Names of the attempts' files, without those that every attempt has."""
         usual = ("trial.json", "events.jsonl", "attempt.jsonl", "log.txt", "decisions.jsonl")
         return sorted(path for path in self.files(name)
                       if not path.startswith("sweeps/") and not path.endswith(usual))
 
     def stopped(self, *words, steps=60):
-        """A trial that was stopped with two checkpoints."""
+        """Starts a trial and stops it once it has two checkpoints."""
         self.write_sweep({"steps": steps, "step_ms": 20, "checkpoint_every": 2})
         run = self.start_scripted(*words)
         self.until(lambda: len(list(self.root.glob("sweep.runs/*/1/checkpoint/step-*.txt"))) == 2)
@@ -40,7 +40,7 @@ class WhatGoes(Garbage):
         before = self.files("sweep")
         self.assertEqual(self.gc()["garbage"], [])
         self.assertEqual(self.files("sweep"), before)
-        # A third one, which a killed worker left, is not needed.
+        # A third one, left by a killed worker, is not needed.
         folder = next(self.root.glob("sweep.runs/*/1/checkpoint"))
         (folder / "step-0.txt").write_text("0123456789")
         found = self.gc("--dry-run")
@@ -53,7 +53,7 @@ class WhatGoes(Garbage):
         done = self.run_scripted()
         self.assertEqual(done.code, 0, done)
         self.assertEqual(self.query("SELECT parent FROM attempts WHERE outcome = 'finished'"), [{"parent": 1}])
-        # Attempt 1's and the link of attempt 2 are one file.
+        # Attempt 1's checkpoint and attempt 2's link are one file.
         found = self.gc("--dry-run")
         self.assertEqual({row["why"] for row in found["garbage"]}, {"its trial has a result"})
         values = self.query(METRICS)
@@ -69,7 +69,7 @@ class WhatGoes(Garbage):
         done = self.on("sweep", "db", "gc")
         self.assertEqual(done.out, "sweep.db: nothing to remove\n")
 
-    def test_artifacts_of_results_that_count_no_more(self):
+    def test_artifacts_of_results_that_no_longer_count(self):
         self.machine("sweep", "--only", "seed=1")
         first, second = self.trials("sweep", "seed = 1")
         self.on("sweep", "discard", first, "--why", "wrong data")
@@ -81,14 +81,14 @@ class WhatGoes(Garbage):
         self.assertEqual([path for path in self.kept() if path.endswith(".petl")],
                          [f"{second}/2/artifact.petl"])
         self.on("sweep", "db", "check")
-        # Neither comes back by what another machine has of them.
+        # Running the sweep again does not bring them back.
         self.machine("sweep", "--only", "seed=1")
         self.assertEqual(self.gc()["garbage"], [])
         self.assertEqual(self.on("sweep", "db", "check").code, 0)
         done = self.on("sweep", "db", "gc", "--dry-run")
         self.assertEqual(done.out, "sweep.db: nothing to remove\n")
 
-    def test_only_what_was_asked_for(self):
+    def test_only_selected_kinds_are_removed(self):
         self.machine("sweep", "--only", "seed=1")
         first = self.trials("sweep", "seed = 1")[0]
         self.on("sweep", "discard", first, "--why", "wrong data")
@@ -99,7 +99,7 @@ class WhatGoes(Garbage):
         self.assertIn("wanted", self.on("sweep", "db", "gc", "--what", "everything", code=2).err
                       .replace("not in", "wanted"))
 
-    def test_half_made_folders_and_what_is_not_understood(self):
+    def test_incomplete_folders_and_unknown_files(self):
         self.machine("sweep", "--only", "seed=1")
         first, second = self.trials("sweep", "seed = 1")
         half = self.root / f"sweep.runs/{first}/.2.new-4711"
@@ -132,14 +132,14 @@ class WhatGoes(Garbage):
 
 class WhatStays(Garbage):
     def left_alone(self, why):
-        """A trial of which something might be taken, and is not, for that reason."""
+        """Checks that gc removes nothing and gives this reason."""
         before = self.files("sweep")
         done = self.gc()
         self.assertEqual(done["garbage"], [])
         self.assertEqual([row["text"] for row in done["left"]], [why])
         self.assertEqual(self.files("sweep"), before)
 
-    def test_what_the_database_has_not_read(self):
+    def test_events_that_the_database_has_not_read(self):
         self.stopped()
         folder = next(self.root.glob("sweep.runs/*/1"))
         events = folder / "events.jsonl"
@@ -147,13 +147,13 @@ class WhatStays(Garbage):
         self.assertEqual(last["type"], "checkpoint")
         later = folder / "checkpoint/later.txt"
         later.write_bytes((folder / last["path"]).read_bytes())
-        told = json.dumps(dict(last, seq=last["seq"] + 1, path="checkpoint/later.txt"))
-        # Its worker said it, and was killed with the run that would have read it.
+        line = json.dumps(dict(last, seq=last["seq"] + 1, path="checkpoint/later.txt"))
+        # The worker wrote this event and was killed together with the run that reads it.
         with events.open("a") as out:
-            out.write(told[:-1])
+            out.write(line[:-1])
         self.assertEqual(len(self.gc("--dry-run")["garbage"]), 1)
         with events.open("a") as out:
-            out.write(told[-1:] + "\n")
+            out.write(line[-1:] + "\n")
         self.left_alone("attempt 1 has events that the database has not read: petlab db "
                         "import reads them")
         self.assertEqual(self.run_scripted().code, 0)
@@ -194,7 +194,7 @@ class WhatStays(Garbage):
         self.assertEqual([pathlib.Path(row["file"]).name for row in self.gc()["garbage"]], ["worse"])
         self.assertTrue(artifact.exists())
 
-    def test_a_trial_that_runs_is_left_alone(self):
+    def test_a_running_trial_is_left_alone(self):
         self.stopped()
         gate = self.root / "gate"
         self.write("sweep.yaml", (self.root / "sweep.yaml").read_text())
@@ -205,14 +205,14 @@ class WhatStays(Garbage):
         self.assertFalse(gate.exists())
         run.send_signal(signal.SIGKILL)
         run.communicate()
-        # Dead, and nobody has cleared up yet: the next run goes on from what it left.
+        # The run is dead, but the next one will resume from its files.
         found = self.gc()
         self.assertEqual((found["garbage"], found["running"]), ([], 1))
         self.assertEqual(self.run_scripted().code, 0)
         self.assertEqual(self.query("SELECT number, parent FROM attempts ORDER BY 1"),
                          [{"number": 1, "parent": None}, {"number": 2, "parent": 1}, {"number": 3, "parent": 2}])
 
-    def test_a_run_of_another_database_in_the_folder(self):
+    def test_a_run_with_another_database_in_the_folder(self):
         self.stopped()
         run = self.start_scripted("--db", "other.db", "--runs", "sweep.runs")
         self.until(lambda: list(self.root.glob("sweep.runs/*/2/checkpoint/step-*.txt")))
@@ -221,7 +221,7 @@ class WhatStays(Garbage):
         self.interrupt(run, 2)
         self.end(run)
 
-    def test_one_at_a_time_with_merges(self):
+    def test_gc_and_merges_exclude_each_other(self):
         self.machine("sweep", "--only", "seed=1")
         self.on("sweep", "discard", self.trials("sweep", "seed = 1")[0], "--why", "x")
         self.faults = "stop program=petlab calls=rename path=*artifact.petl at=1"
@@ -235,7 +235,7 @@ class WhatStays(Garbage):
         self.assertEqual(stopped.returncode, 0)
 
     def race(self, call, path, before, after):
-        """Stops a gc at a call, begins a run meanwhile, and lets both go on."""
+        """Stops a gc at a call, starts a run, and lets both continue."""
         self.stopped()
         first = next(self.root.glob("sweep.runs/*/1/checkpoint"))
         (first / "step-0.txt").write_text("old")
@@ -252,12 +252,12 @@ class WhatStays(Garbage):
         self.assertEqual(self.end(run).code, 0)
         self.assertEqual(self.query("SELECT parent FROM attempts WHERE outcome = 'finished'"), [{"parent": 1}])
 
-    def test_a_run_that_begins_while_it_looks_has_its_trial(self):
-        # Before its look; between that and the transaction it looks again.
+    def test_a_run_that_starts_during_the_search_keeps_its_trial(self):
+        # gc is stopped before it looks for garbage; it looks again before the transaction.
         self.race("mkdir", "*/.garbage", lambda run: self.until(
             lambda: list(self.root.glob("sweep.runs/*/2/checkpoint/step-*.txt"))), self.assertTrue)
 
-    def test_a_run_that_begins_while_it_removes_waits(self):
+    def test_a_run_that_starts_during_the_removal_waits(self):
         def nothing_claimed(run):
             self.until(lambda: list((self.root / "sweep.runs/.locks").glob("*-*.lock")))
             self.assertEqual(self.query("SELECT count(*) AS n FROM attempts"), [{"n": 1}])
@@ -265,7 +265,7 @@ class WhatStays(Garbage):
 
 
 class Killed(Garbage):
-    def test_killed_at_every_call_that_changes_something_and_repeated(self):
+    def test_gc_killed_at_every_changing_call_can_be_repeated(self):
         self.machine("a", "--only", "seed=1..2")
         first, second, third, _ = self.trials("a", "seed < 3")
         self.on("a", "discard", first, "--why", "x")
@@ -276,7 +276,7 @@ class Killed(Garbage):
         (self.root / f"a.runs/{third}/.2.new-12").mkdir()
         (self.root / f"a.runs/{third}/.2.new-12/trial.json").write_text("{}")
 
-        # Whatever it came to, the results and the artifacts that count are whole.
+        # After any kill, results and their artifacts are complete.
         def when_killed(wanted):
             self.assertEqual(self.query(VALUES, "k.db"), wanted[0])
             checked = self.petlab("db", "check", "--db", "k.db", "--runs", "k.runs", "--json")

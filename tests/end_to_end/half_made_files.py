@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Files that one `petlab run` is making while another looks for what dead ones left: the moments in between.
+"""Tests races between a `petlab run` that is creating files and another that removes abandoned ones.
 
-usage: half_made_files.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator. A run
-stops at a call of the C library (tests/support/fault_shim.cpp), and goes on when the other has come by.
+usage: half_made_files.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator. One
+run stops at a call of the C library (tests/support/fault_shim.cpp) and continues after the other.
 """
 import fcntl
 import signal
@@ -18,33 +18,33 @@ class HalfMadeFiles(ScriptedWorld):
 
     def stopped_at(self, call, path):
         run = self.start_scripted(faults=f"stop program=petlab calls={call} path={path}")
-        self.until(lambda: f"stopped at {call} " in self.said(run))
+        self.until(lambda: f"stopped at {call} " in self.messages(run))
         return run
 
     def go_on(self, run):
         run.send_signal(signal.SIGCONT)
         return self.end(run)
 
-    def test_a_written_file_that_has_not_got_its_name_yet_is_not_removed(self):
+    def test_a_file_that_is_not_yet_renamed_is_not_removed(self):
         run = self.stopped_at("rename", "*/sweeps/scripted.jsonl")
         other = self.run_scripted()
         self.assertEqual(other.code, 0, other)
         done = self.go_on(run)
         self.assertEqual(done.code, 0, done)
 
-    def test_what_is_made_again_under_the_name_of_what_was_abandoned_is_not_removed(self):
+    def test_a_new_file_with_the_name_of_an_abandoned_one_is_not_removed(self):
         for name, path in ((".sweep.db.new-12345-0123abcd", "*.db.new-*"),
                            ("sweep.runs/sweeps/scripted.jsonl.aBcDeF", "*/scripted.jsonl.??????")):
             with self.subTest(name):
                 made = self.write(name, "")
-                run = self.stopped_at("flock", path)  # it has opened the first one
+                run = self.stopped_at("flock", path)  # has opened the first file
                 made.unlink()
                 with open(made, "x") as again:
                     fcntl.flock(again, fcntl.LOCK_EX)
                     done = self.go_on(run)
                     self.assertEqual(done.code, 0, done)
                     self.assertTrue(made.exists())
-                # Nobody has it any more: now it is abandoned.
+                # Without a lock it is abandoned.
                 self.assertEqual(self.run_scripted().code, 0)
                 self.assertFalse(made.exists())
 

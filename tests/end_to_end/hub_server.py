@@ -1,8 +1,8 @@
-"""A local server that speaks the paths of the Hugging Face hub, and has faults on request.
+"""A local server with the paths of the Hugging Face hub, and faults on request.
 
-`GET /api/models/NAME/revision/REV`, `/api/models/NAME/tree/COMMIT`, and HEAD and GET of
-`/NAME/resolve/COMMIT/FILE`: small files come from there, large ones after a redirect to /cdn/SHA256 on
-another host (localhost for 127.0.0.1). All else under `files` is served as it is.
+It has `GET /api/models/NAME/revision/REV`, `/api/models/NAME/tree/COMMIT`, and HEAD and GET of
+`/NAME/resolve/COMMIT/FILE`. Large files are redirected to /cdn/SHA256 on another host (localhost instead of
+127.0.0.1). Other paths are served from `files`.
 """
 import hashlib
 import http.server
@@ -22,13 +22,13 @@ def sha256(content):
 
 
 class Repository:
-    """Commits of one model: a dict of files each. The last is what `main` means."""
+    """The commits of a model, each a dict of files. `main` is the last one."""
 
     def __init__(self, *commits):
         self.commits = {hashlib.sha1(repr(sorted(files.items())).encode()).hexdigest(): files
                         for files in commits}
         self.refs = {"main": list(self.commits)[-1]}
-        self.token = None    # whoever has it may read; None: everybody
+        self.token = None    # required for reading, unless None
         self.gated = False
 
     @property
@@ -42,21 +42,21 @@ def is_large(name):
 
 class QuietServer(http.server.ThreadingHTTPServer):
     def handle_error(self, request, client_address):
-        pass    # a client that was killed
+        pass    # the client was killed
 
 
 class HubServer:
     def __init__(self, certificate=None):
-        """`certificate`: a file with it and its key; the server then speaks TLS."""
+        """With `certificate`, a file with a certificate and its key, the server uses TLS."""
         self.models = {}
         self.moved = {}       # old name -> new name
         self.files = {}       # path -> content
         self.faults = {}      # path -> list of faults, each for one GET of a file's content
         self.requests = []    # (method, path, headers)
-        self.sent = 0         # bytes of files
+        self.sent = 0         # sent bytes of files
         self.lock = threading.Lock()
         self.closing = threading.Event()
-        self.go = threading.Event()     # what ("hold", bytes) waits for
+        self.go = threading.Event()     # ends the fault ("hold", bytes)
         server = QuietServer(("127.0.0.1", 0), self.handler())
         server.daemon_threads = True
         self.server = server
@@ -191,7 +191,7 @@ class HubServer:
                                   "lfs": {"oid": sha256(content), "size": len(content),
                                           "pointerSize": 134}}
                     entries.append(entry)
-                # Two pages, so that the second is asked for.
+                # Answers in two pages to test requests for the second.
                 page = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query).get("cursor")
                 half = len(entries) // 2
                 if page:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Disks, pipes, clocks and workers that fail under `petlab run`: what it says, and that nothing is lost.
+"""Tests `petlab run` with failing disks, pipes, clocks and workers: its messages, and that nothing is lost.
 
-usage: injected_faults.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator. Calls
-of the C library fail by tests/support/fault_shim.cpp, so no rights and no small disk are needed.
+usage: injected_faults.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator.
+tests/support/fault_shim.cpp makes calls of the C library fail, so no privileges or small disks are needed.
 """
 import os
 import re
@@ -22,7 +22,7 @@ GONE = ("the file was deleted or replaced while it was open; run the same comman
         "everything back, make it anew from the run directories: petlab db rebuild")
 TRIAL = "[0-9a-f]{16}"
 OWNER = "[0-9]+-[0-9]+-[0-9a-f]{8}"
-# Long enough that its steps are not all committed at once.
+# Long enough for several commits.
 CHECKPOINTS = {"steps": 4, "step_ms": 20, "checkpoint_every": 2}
 
 
@@ -36,8 +36,8 @@ class InjectedFaults(ScriptedWorld):
         return done.err.rstrip("\n").split("\n")[-1]
 
     def check_all(self, cases):
-        """Each case: rule, what petlab's last line matches. The run ends with exit code 1, and the
-        same command then completes it with the results of an undisturbed one."""
+        """Runs each case, a rule and a pattern for petlab's last line. The run must exit with 1, and
+        the same command must then complete it with undisturbed results."""
         self.write_sweep(*[CHECKPOINTS] * 4)
         wanted = self.wanted()
         for number, (rule, message) in enumerate(cases):
@@ -50,12 +50,12 @@ class InjectedFaults(ScriptedWorld):
                 done = self.run_scripted(*place)
                 self.assertEqual(done.code, 0, done)
                 self.assertEqual(self.query(METRICS, f"{number}.db"), wanted)
-                # Nothing half made is left, in the runs folder or beside the database.
+                # No partial files are left in the runs folder or next to the database.
                 left = [path for path in self.root.rglob("*") if ".new-" in path.name]
                 self.assertEqual(left, [])
 
     def stopped_at_a_checkpoint(self):
-        """A trial that was stopped when it had one; the metrics of an undisturbed run."""
+        """Stops a trial at its first checkpoint. Returns the metrics of an undisturbed run."""
         self.write_sweep({"steps": 60, "step_ms": 20, "checkpoint_every": 2})
         wanted = self.wanted()
         run = self.start_scripted()
@@ -68,7 +68,7 @@ class InjectedFaults(ScriptedWorld):
         return self.query("SELECT number, outcome, parent, resume_checkpoint AS file FROM attempts "
                           "ORDER BY number")
 
-    def test_a_checkpoint_that_is_removed_by_its_writer_while_another_goes_on_from_it(self):
+    def test_a_checkpoint_removed_by_its_writer_can_still_be_resumed(self):
         wanted = self.stopped_at_a_checkpoint()
         run = self.start_scripted()
         kept = self.until(lambda: list(self.root.glob("sweep.runs/*/2/resume/step-*.txt")))[0]
@@ -80,14 +80,14 @@ class InjectedFaults(ScriptedWorld):
         self.assertEqual(done.code, 0, done)
         self.assertEqual(self.query(METRICS), wanted)
 
-    def test_a_checkpoint_that_is_gone_when_it_is_to_be_kept(self):
+    def test_a_missing_checkpoint_is_planned_again(self):
         wanted = self.stopped_at_a_checkpoint()
         done = self.run_scripted(faults=fail("link", "*/resume/*", "ENOENT", times=1))
         self.assertEqual(done.code, 0, done)
         self.assertRegex(done.err, f"{TRIAL}: checkpoint ROOT/sweep.runs/{TRIAL}/1/checkpoint/"
                                    r"step-\d+.txt no longer exists; planned again")
         self.assertEqual(self.query(METRICS), wanted)
-        # The claim was taken back: there is no second attempt, and its number is not given again.
+        # The claim was undone: there is no second attempt, and its number is not reused.
         self.assertEqual([(row["number"], row["outcome"], row["parent"]) for row in self.resumed()],
                          [(1, "stopped", None), (3, "finished", 1)])
         self.assertEqual([path for path in self.root.rglob("*") if ".new-" in path.name], [])
@@ -126,7 +126,7 @@ class InjectedFaults(ScriptedWorld):
         self.check_all([
             (fail("pwrite64,write", "*.db-wal", "EIO", after=20), f"DB: cannot commit: {database}"),
             (fail("fdatasync,fsync", "*.db-wal", "EIO", after=3), f"DB: cannot commit: {database}"),
-            # Every page from some moment on, the schema's too, which SQLite takes for damage.
+            # All pages fail after a while, even the schema's, which SQLite reports as damage.
             (fail("pread64,read", "*.db*", "EIO", after=20), f"DB: cannot [a-z ]+: {database}"),
             (fail("pread", "*/events.jsonl", "EIO", after=3),
              f"RUNS/{TRIAL}/1/events.jsonl: cannot be read: {BROKEN}"),
@@ -136,7 +136,7 @@ class InjectedFaults(ScriptedWorld):
             (fail("fsync", "*/sweeps/*", "EIO"), f"RUNS/sweeps/scripted.jsonl: cannot be written: {BROKEN}"),
         ])
 
-    def test_a_database_whose_making_cannot_be_read_back_does_not_appear_half(self):
+    def test_a_failed_creation_leaves_no_partial_database(self):
         self.write_sweep({})
         for after in range(0, 40, 3):
             with self.subTest(after=after):
@@ -145,12 +145,12 @@ class InjectedFaults(ScriptedWorld):
                 done = self.run_scripted("--db", f"{after}.db")
                 self.assertEqual(done.code, 0, done)
 
-    def test_a_log_that_cannot_be_written_stops_nothing(self):
+    def test_an_unwritable_log_stops_nothing(self):
         self.write_sweep({"behaviour": "flood_log", "phase": "loading"})
         done = self.run_scripted(faults=fail("write", "*/log.txt", "ENOSPC"))
         self.assertEqual(done.code, 0, done)
 
-    def test_a_decision_that_is_not_on_the_disk_is_not_taken(self):
+    def test_a_decision_that_cannot_be_synced_is_not_taken(self):
         self.write_sweep({"behaviour": "error"})
         self.assertEqual(self.run_scripted().code, 1)
         trial = self.query("SELECT trial_id FROM trials")[0]["trial_id"]
@@ -190,21 +190,21 @@ class InjectedFaults(ScriptedWorld):
                 self.assertIn(f"\n{trial['trial_id']} failed: {message}\n", done.err)
                 self.assertEqual(self.run_scripted("--rerun", "failed").code, 0)
 
-    def test_a_file_is_on_the_disk_before_it_gets_its_name(self):
+    def test_a_file_is_synced_before_it_is_renamed(self):
         self.write_sweep({}, {})
         trace = self.root / "trace"
         self.assertEqual(self.run_scripted(faults=f"trace program=petlab file={trace}").code, 0)
         calls = [line.split(" ", 1) for line in trace.read_text().split("\n")[:-1]]
         renamed = [(at, path) for at, (call, path) in enumerate(calls)
                    if call == "rename" and ["mkostemp", path + ".XXXXXX"] in calls]
-        self.assertGreaterEqual(len(renamed), 3)  # two trial.json and the sweep
+        self.assertGreaterEqual(len(renamed), 3)  # two trial.json files and the sweep
         for at, path in renamed:
             before = [call for call, other in calls[:at] if re.fullmatch(
                 re.escape(path) + r"\.\w{6}", other)]
             self.assertEqual(before[-1], "fsync", path)
             self.assertEqual(calls[at + 1], ["fsync", os.path.dirname(path)])
 
-    def test_a_folder_that_cannot_be_read_to_its_end_is_named(self):
+    def test_a_folder_that_cannot_be_read_completely_is_reported(self):
         self.write_sweep({})
         self.assertEqual(self.run_scripted().code, 0)
         self.faults = fail("readdir", "*/.locks", "EIO", after=1)
@@ -214,13 +214,13 @@ class InjectedFaults(ScriptedWorld):
             self.assertEqual((done.code, done.err), (
                 1, "petlab: ROOT/sweep.runs/.locks: cannot be read: Input/output error\n"))
 
-    def test_output_that_nobody_reads_holds_nothing_up(self):
+    def test_unread_output_blocks_nothing(self):
         self.write_sweep(*[{}] * 150)
         for words, stream in ((["--json"], "stdout"), ([], "stderr")):
             with self.subTest(stream):
                 subprocess.run("rm -rf sweep.db* sweep.runs", shell=True, cwd=self.root, check=True)
                 reading, writing = os.pipe()
-                # As small as a pipe gets, and full from the start.
+                # A pipe of the smallest size, full from the start.
                 import fcntl
                 fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
                 os.write(writing, b"x" * 4096)
@@ -240,7 +240,7 @@ class InjectedFaults(ScriptedWorld):
                 else:
                     self.assertIn(b"150 of 150 done", text)
 
-    def test_ctrl_c_is_heard_while_nobody_reads(self):
+    def test_ctrl_c_works_while_output_is_not_read(self):
         self.write_sweep({"steps": 10000, "step_ms": 20, "checkpoint_every": 1})
         reading, writing = os.pipe()
         os.set_blocking(writing, False)
@@ -254,13 +254,13 @@ class InjectedFaults(ScriptedWorld):
         os.close(writing)
         self.until(lambda: (self.root / "sweep.db").exists() and self.query(
             "SELECT count(*) AS n FROM attempts WHERE checkpoint_step > 0")[0]["n"])
-        process.send_signal(signal.SIGTERM)  # as Ctrl-C twice
+        process.send_signal(signal.SIGTERM)  # like two Ctrl-C
         self.until(lambda: self.outcomes() == {"stopped": 1})
-        os.close(reading)  # what was still to be said is for nobody
+        os.close(reading)  # remaining output has no reader
         self.assertEqual(process.wait(30), 3)
 
-    def test_a_worker_that_does_not_read_its_full_input_holds_nobody_up(self):
-        # Fast trials, so that many are handed over ahead; then one that hangs with a full pipe.
+    def test_a_worker_that_does_not_read_its_full_input_blocks_nothing(self):
+        # Fast trials, so that many are assigned in advance, then one that hangs while the pipe is full.
         self.write_sweep(*[{}] * 40, {"behaviour": "hang", "attempts": 1}, *[{}] * 60)
         done = self.run_scripted("--no-progress-limit", "1s", faults="pipe program=petlab size=4096",
                                  slots=1)
@@ -282,15 +282,15 @@ class InjectedFaults(ScriptedWorld):
                      if path.endswith("/decisions.jsonl")]
         self.assertEqual([call for _, call in decisions], ["open", "write"] * 30)
         synced = [at for at, (call, _) in enumerate(calls) if call == "syncfs"]
-        # The decisions are on the disk before the database has any of them. The other sync ends
-        # the run.
+        # The decisions are synced before the database has any of them. The other sync is that at the
+        # end of the run.
         self.assertEqual(len(synced), 2)
         self.assertGreater(synced[0], decisions[-1][0])
         between = [path for _, path in calls[decisions[0][0]:synced[0]]]
         self.assertEqual([path for path in between if path.endswith("-wal")], [])
 
-    def test_what_workers_do_wrong(self):
-        # behaviour and phase -> what a user reads of the trial, with --retries 0
+    def test_misbehaving_workers(self):
+        # (behaviour, phase): the message about the trial with --retries 0
         events = f"{TRIAL}/1/events.jsonl"
         signal_6 = r"the worker ended with signal 6 \(Aborted\): about to crash in "
         cases = [
@@ -318,13 +318,13 @@ class InjectedFaults(ScriptedWorld):
         self.assertEqual(done.code, 1, done)
         for row in self.query("SELECT seed, trial_id FROM trials ORDER BY seed"):
             with self.subTest(row["seed"]):
-                said = [line for line in done.err.split("\n") if line.startswith(row["trial_id"])]
+                messages = [line for line in done.err.split("\n") if line.startswith(row["trial_id"])]
                 if row["seed"] <= len(cases):
-                    self.assertEqual(len(said), 1, done)
-                    self.assertRegex(said[0], f"^{TRIAL} failed: {cases[row['seed'] - 1][1]}$")
+                    self.assertEqual(len(messages), 1, done)
+                    self.assertRegex(messages[0], f"^{TRIAL} failed: {cases[row['seed'] - 1][1]}$")
                 else:
-                    self.assertEqual(said, [])  # these two are done
-        # What they forked is gone with them.
+                    self.assertEqual(messages, [])  # these two trials are done
+        # Their forked processes have ended too.
         self.assertEqual(self.processes_left(), [])
 
     def processes_left(self):
@@ -339,7 +339,7 @@ class InjectedFaults(ScriptedWorld):
                 pass
         return left
 
-    def test_a_worker_that_floods_its_log_for_ever(self):
+    def test_a_worker_that_floods_its_log(self):
         self.write_sweep({"behaviour": "flood_for_ever", "attempts": 99}, {}, {})
         done = self.run_scripted("--time-limit", "2s")
         self.assertEqual(done.code, 1, done)
@@ -369,12 +369,12 @@ class InjectedFaults(ScriptedWorld):
         self.assertNotIn("stalled", done.err)
         self.assertNotRegex(done.err, r"about -")
         self.assertEqual(self.query(METRICS), wanted)
-        # Another run, a year earlier: nothing is done again.
+        # Another run with a clock a year earlier repeats nothing.
         self.write("clock", str(-86400 * 365))
         self.assertEqual(self.run_scripted(faults=f"clock file={clock}").code, 0)
         self.assertEqual(sum(self.outcomes().values()), 5)
 
-    def test_a_database_that_is_deleted_or_replaced_while_the_run_goes_on(self):
+    def test_a_database_deleted_or_replaced_during_a_run(self):
         user = {"steps": 60, "step_ms": 20, "checkpoint_every": 5}
         self.write_sweep({}, user, user)
         wanted = self.wanted()
@@ -391,7 +391,7 @@ class InjectedFaults(ScriptedWorld):
                 done = self.end(process)
                 self.assertEqual(done.code, 1, done)
                 self.assertEqual(self.last_line(done), f"petlab: sweep.db: {GONE}")
-                # All back from the runs folder, then on from the checkpoints.
+                # Rebuild from the runs folder, then resume from the checkpoints.
                 subprocess.run("rm -f sweep.db*", shell=True, cwd=self.root, check=True)
                 done = self.petlab("db", "rebuild", "--db", "sweep.db", "--runs", "sweep.runs")
                 self.assertEqual(done.code, 0, done)

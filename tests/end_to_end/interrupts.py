@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ctrl-C once, twice, three times, and `petlab stop`: exit codes, and that the same command goes on.
+"""Tests Ctrl-C once, twice and three times, and `petlab stop`: exit codes, and resuming with the same command.
 
 usage: interrupts.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator.
 """
@@ -22,7 +22,7 @@ class Interrupts(ScriptedWorld):
         self.write_sweep(waits, waits, {}, {})
 
     def started(self, *words, slots=2, **options):
-        """A run whose trials, one a slot, have written a checkpoint and wait for the gate."""
+        """Starts a run. Each slot's trial has written a checkpoint and waits for the gate."""
         self.gate.unlink(missing_ok=True)
         process = self.start_scripted(*words, slots=slots, **options)
         self.until(lambda: (self.root / "sweep.db").exists() and self.query(
@@ -30,7 +30,7 @@ class Interrupts(ScriptedWorld):
         return process
 
     def goes_on(self, attempts):
-        """The same command completes the sweep, with the results of an undisturbed run."""
+        """Checks that the same command completes the sweep with undisturbed results."""
         self.gate.touch()
         done = self.run_scripted()
         self.assertEqual(done.code, 0, done)
@@ -65,7 +65,7 @@ class Interrupts(ScriptedWorld):
     def test_ctrl_c_three_times_kills_a_worker_that_does_not_listen(self):
         hangs = {"behaviour": "ignore_sigterm", "checkpoint_every": 1, "steps": 8}
         self.write_sweep(hangs, hangs, {}, {})
-        # A grace of days: only the third Ctrl-C ends them.
+        # With days of grace, only the third Ctrl-C ends them.
         process = self.started("--grace", "2d")
         self.interrupt(process, times=3)
         done = self.end(process, timeout=20)
@@ -81,13 +81,13 @@ class Interrupts(ScriptedWorld):
         process = self.started(stdin=follower, start_new_session=True, preexec_fn=lambda: take(0))
         os.close(follower)
         os.write(leader, b"\x03")
-        self.until(lambda: HEARD[0] in self.said(process))
+        self.until(lambda: HEARD[0] in self.messages(process))
         self.gate.touch()
         done = self.end(process)
         self.assertEqual(done.code, 3, done)
         self.assertEqual(self.outcomes(), {"finished": 2})
 
-    def test_petlab_stop_at_once_with_ctrl_c_is_no_harder_than_one_of_them(self):
+    def test_petlab_stop_together_with_ctrl_c_acts_like_one_of_them(self):
         for order in ("stop first", "Ctrl-C first", "both"):
             with self.subTest(order):
                 for file in self.root.glob("sweep.db*"):
@@ -104,7 +104,7 @@ class Interrupts(ScriptedWorld):
                 self.assertIn(": asked to finish its running trials and exit\n", stopped.out)
                 if order == "stop first":
                     self.interrupt(process)
-                # Time for what comes second to do harm.
+                # Gives the second request time for an effect.
                 time.sleep(0.2)
                 self.gate.touch()
                 done = self.end(process)
@@ -122,7 +122,7 @@ class Interrupts(ScriptedWorld):
 
 
 def take(terminal):
-    """Makes a terminal that of this session, so that Ctrl-C reaches its foreground group."""
+    """Makes this the session's controlling terminal, so that Ctrl-C reaches the foreground group."""
     import fcntl
     import termios
     fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)

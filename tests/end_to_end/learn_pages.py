@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Types README.md, AGENTS.md and the tutorial (docs/learn) from top to bottom, in a home folder of
-its own.
+"""Types README.md, AGENTS.md and the tutorial (docs/learn) from top to bottom, in a temporary home.
 
-usage: learn_pages.py FOLDER_OF_PROGRAMS [CLASS...]           on a tiny backbone, made here
+usage: learn_pages.py FOLDER_OF_PROGRAMS [CLASS...]           on a tiny random backbone
        learn_pages.py FOLDER_OF_PROGRAMS --write [PAGE...]    on MiniLM; writes the output into pages
 
-What is typed and how output is compared: typed_pages.py. --write needs what scripts/quickstart.sh
-made. Exit code 77 (skipped) where petlab-trainer, or for the page on clusters Slurm, is missing.
+typed_pages.py describes what is typed and compared. --write needs the results of scripts/quickstart.sh.
+The exit code is 77 (skipped) without petlab-trainer, or without Slurm for the page on clusters.
 """
 import hashlib
 import json
@@ -34,13 +33,13 @@ def tutorial():
 
 
 def installed():
-    """What scripts/setup.sh has installed for this user."""
+    """The folder in which scripts/setup.sh installs for this user."""
     share = os.environ.get("XDG_DATA_HOME") or pathlib.Path.home() / ".local/share"
     return pathlib.Path(os.environ.get("PETLAB_HOME") or pathlib.Path(share) / "petlab")
 
 
 def write_snippets(folder):
-    """Labelled snippets as setup downloads them: a number, a valence and a text in a line."""
+    """Writes labelled snippets in the downloaded format: lines of a number, a valence and a text."""
     folder.mkdir(parents=True)
     for name in SNIPPETS.values():
         draw = random.Random(name)
@@ -79,7 +78,7 @@ class Home:
         else:
             write_backbone(share / "petlab/models/minilm")
             write_snippets(share / "petlab/data/snippets")
-            # What draws pictures.
+            # The program that draws figures.
             (share / "petlab/figures").symlink_to(installed() / "figures")
         self.slots = self.folder / ".slots"
         self.slots.mkdir()
@@ -94,7 +93,7 @@ class Home:
         return typed_pages.Typist(self.folder / folder, self.environment(**more))
 
     def add_quickstart(self):
-        """What scripts/quickstart.sh leaves behind: its sweep, run."""
+        """Adds the files that scripts/quickstart.sh leaves: its sweep, trained."""
         (self.folder / "petlab/build/quickstart").mkdir()
         typist = self.typist()
         code, printed = typist.run("cd ~/petlab/build/quickstart && "
@@ -127,10 +126,10 @@ class Pages(unittest.TestCase):
 
 
 class Readme(Pages):
-    def test_its_commands_print_what_it_shows(self):
+    def test_its_commands_print_the_output_shown(self):
         self.assertGreaterEqual(self.type_pages([SOURCE / "README.md"], "petlab"), 6)
 
-    def test_no_command_names_the_database(self):
+    def test_no_command_needs_to_name_the_database(self):
         for page in [SOURCE / "README.md", *LEARN.glob("*.md")]:
             for step in typed_pages.steps_of_page(page):
                 self.assertNotIn("--db", step.file or step.text, step.place)
@@ -149,7 +148,7 @@ class Agents(Pages):
 
 
 class Tutorial(Pages):
-    def test_its_commands_print_what_it_shows(self):
+    def test_its_commands_print_the_output_shown(self):
         self.home.add_quickstart()
         self.assertGreaterEqual(self.type_pages(tutorial()), 40)
 
@@ -164,13 +163,13 @@ class Cluster(Pages):
         self.cluster = slurm_cluster.Cluster()
         self.addCleanup(self.cluster.stop)
 
-    def test_its_commands_print_what_it_shows(self):
+    def test_its_commands_print_the_output_shown(self):
         environment = with_programs(self.cluster.environment())
         self.assertGreaterEqual(self.type_pages([CLUSTER], **environment), 5)
 
 
 class Typing(unittest.TestCase):
-    """The rules by which output is compared."""
+    """Tests of the rules for comparing output."""
 
     def page(self, text):
         folder = tempfile.TemporaryDirectory()
@@ -182,7 +181,7 @@ class Typing(unittest.TestCase):
         self.addCleanup(typist.close)
         return [typist.do(step)[1] for step in typed_pages.steps_of_page(page)]
 
-    def test_words_must_be_equal_and_numbers_need_not(self):
+    def test_words_must_be_equal_but_not_numbers(self):
         self.assertEqual(self.page("```console\n$ echo 'a 0.7 ± 0.1 in 3 min 4 s'\n"
                                    "a  12 ± 1e-5 in 61 s\n```\n"), [""])
         self.assertIn("printed was:\nb 1", self.page("```console\n$ echo b 1\na 1\n```\n")[0])
@@ -193,7 +192,7 @@ class Typing(unittest.TestCase):
         for output in ("a\nb\n", "...\n", "a\n...\n", "...\nb\n", "a\n...\nb\n", "...\na\n...\n"):
             self.assertEqual(self.page(f"```console\n$ printf 'a\\nb\\n'\n{output}```\n"), [""], output)
 
-    def test_a_command_that_fails_is_a_fault(self):
+    def test_a_failing_command_is_a_fault(self):
         self.assertEqual(self.page("```sh\ntrue\nfalse\n```\n"), ["", "exit code 1\n"])
 
     def test_files_are_saved_and_the_shell_keeps_its_folder(self):
@@ -201,7 +200,7 @@ class Typing(unittest.TestCase):
                                    "```\n```console\n$ cat x\na: b\n```\n"), [""] * 4)
         self.assertEqual((self.folder / "new/x").read_text(), "a: b\n")
 
-    def test_an_id_means_the_trial_that_was_printed_in_its_place(self):
+    def test_an_id_refers_to_the_trial_printed_in_its_place(self):
         here = hashlib.sha256(b"here").hexdigest()[:16]
         self.assertEqual(self.page(f"```console\n$ echo {here} done\n0123456789abcdef done\n"
                                    f"$ test {here[:4]} != 0123 && echo 0123 > id\n```\n"), ["", ""])
@@ -209,12 +208,12 @@ class Typing(unittest.TestCase):
 
 
 def with_programs(environment):
-    """The environment of a reader who has typed the first page's `export PATH=…`."""
+    """The environment after the first page's `export PATH=…`."""
     return environment | {"PATH": f"{tiny_world.PROGRAMS}:{environment.get('PATH', os.environ['PATH'])}"}
 
 
 def write(pages):
-    """Types pages with MiniLM and writes what was printed into them; the cluster's page alone."""
+    """Types pages with MiniLM and writes the output into them. The page on clusters is typed separately."""
     home = Home(real=True)
     cluster = slurm_cluster.Cluster() if pages == [CLUSTER] else None
     environment = with_programs(cluster.environment() if cluster else {})

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""petlab run and petlab status on a terminal. usage: live_view.py FOLDER_OF_PROGRAMS"""
+"""Tests petlab run and petlab status on a terminal. usage: live_view.py FOLDER_OF_PROGRAMS"""
 import json
 import os
 import pathlib
@@ -41,7 +41,7 @@ class LiveView(ScriptedWorld):
         self.write_sweep(["first: {seed: 1}", "second: {seed: 2}",
                           "bad: {seed: 3, user.steps: 6, user.behaviour: crash, user.attempts: 9}"])
         run = self.terminal(*self.run_words("--retries", "0"))
-        # Two rows with numbers, and the failure with what its worker said.
+        # Two rows with numbers, and the failure with its worker's last message.
         row = re.compile(r"[0-9a-f]{8} (first|second) +training +\d+/3000 +[\d.e-]+ +0\.\d{4} +"
                          r"cpu-\d(\.1)? +\d+ (s|min) +\d+ (s|min)$")
         lines = run.until(lambda shown: sum(bool(row.match(line)) for line in shown) == 2 and
@@ -50,13 +50,13 @@ class LiveView(ScriptedWorld):
                                             "time", "left"])
         self.assertRegex(lines[3], r"^[0-9a-f]{8} failed: attempt 1 crashed: .*signal 6")
         self.assertEqual(lines[4], "    about to crash in training")
-        # A third of the bar is over, and none of it done.
+        # The bar shows a third as failed, and nothing as done.
         self.assertRegex(lines[5], "^live ▒{13}░{27}   0 %$")
         self.assertRegex(lines[6], r"^0 of 3 done, 2 running, 1 failed")
         self.assertEqual(len(lines), 7)
         self.assertLessEqual({0, 31, 36}, run.screen.colours)
 
-        # The same from elsewhere.
+        # status --watch shows the same.
         status = self.terminal("status", "sweep.yaml", "--watch", "--retries", "0")
         lines = status.until(lambda shown: sum(bool(row.match(line)) for line in shown) == 2)
         self.assertEqual(lines[0].split()[:5], ["trial", "state", "step", "loss", "best"])
@@ -66,7 +66,7 @@ class LiveView(ScriptedWorld):
         plain = self.petlab("status", "sweep.yaml", "--retries", "0").out.splitlines()
         self.assertEqual(sum(bool(row.match(line)) for line in plain), 2, plain)
 
-        # Narrower and lower: columns and rows go, nothing wraps.
+        # On a smaller terminal, columns and rows are omitted and nothing wraps.
         run.resize(40, 4)
         lines = run.until(lambda shown: shown[0].split() == ["trial", "state", "step", "left"])
         self.assertLessEqual(max(map(len, lines)), 39)
@@ -88,7 +88,7 @@ class LiveView(ScriptedWorld):
         self.assertEqual(end[-2:], ["interrupted; run the same command to resume", ""])
 
     def gated(self, variant, seed):
-        """A variant whose trial waits after its first step, and the file that it waits for."""
+        """A gate file, and a variant whose trial waits for it after the first step."""
         gate = self.root / f"gate-{variant}"
         return gate, (f"{variant}: {{seed: {seed}, user.steps: 4, user.step_ms: 0, "
                       f"user.gate: '{gate}'}}")
@@ -129,13 +129,13 @@ class LiveView(ScriptedWorld):
         self.assertEqual(run.screen.colours, set())
         self.assertFalse(any("report: petlab" in line for line in run.screen.shown()))
 
-    def test_a_stopped_terminal_holds_nothing_up(self):
+    def test_a_stopped_terminal_blocks_nothing(self):
         (first, *one), (second, *two) = self.gated("first", 1), self.gated("second", 2)
         self.write_sweep(one + two)
         run = self.terminal(*self.run_words())
         self.waiting(run, 2)
         run.flow(termios.TCOOFF)
-        # It has something to say, which a terminal that is stopped does not take.
+        # The run writes a message, which a stopped terminal does not accept.
         os.kill(run.pid, signal.SIGINT)
         first.touch()
         self.until(lambda: self.outcomes() == {"finished": 1, "open": 1})
@@ -149,7 +149,7 @@ class LiveView(ScriptedWorld):
         self.assertEqual(run.wait(), 0)
         self.assertFalse(run.screen.wrapped)
 
-    def test_a_terminal_that_stays_stopped_does_not_keep_the_run_from_its_end(self):
+    def test_a_terminal_that_stays_stopped_does_not_block_the_end_of_a_run(self):
         gate, *one = self.gated("only", 1)
         self.write_sweep(one)
         run = self.terminal(*self.run_words())
@@ -170,7 +170,7 @@ class LiveView(ScriptedWorld):
         self.assertEqual(status.wait(), 0)
         self.assertRegex("\n".join(status.screen.shown()), "sweep live: 1 trial: 1 done")
 
-    def test_a_watch_sees_a_worker_die_that_nobody_watches(self):
+    def test_a_watch_notices_the_death_of_an_unguarded_worker(self):
         self.write_sweep(["only: {seed: 1, user.behaviour: ignore_sigterm, user.phase: loading}"])
         run = self.terminal(*self.run_words())
         run.until(lambda shown: any(" loading " in line for line in shown))
@@ -178,16 +178,16 @@ class LiveView(ScriptedWorld):
         status.until(lambda shown: any("1 running" in line for line in shown))
         worker, = self.query("SELECT pid FROM attempts")
         ignored = re.compile(r"SigIgn:\s*(\w+)")
-        told = pathlib.Path(f"/proc/{worker['pid']}/status")
-        self.until(lambda: int(ignored.search(told.read_text())[1], 16) >> signal.SIGTERM - 1 & 1)
-        # Its guardian first, while the run cannot start another.
+        status_file = pathlib.Path(f"/proc/{worker['pid']}/status")
+        self.until(lambda: int(ignored.search(status_file.read_text())[1], 16) >> signal.SIGTERM - 1 & 1)
+        # Kills the guardian first, while the stopped run cannot start another.
         os.kill(run.pid, signal.SIGSTOP)
         for task in pathlib.Path(f"/proc/{run.pid}/task").iterdir():
             for child in map(int, (task / "children").read_text().split()):
                 if child != worker["pid"]:
                     os.kill(child, signal.SIGKILL)
         os.kill(run.pid, signal.SIGKILL)
-        # The worker lives, and is what the watch goes on for.
+        # The worker is alive, so the watch continues.
         time.sleep(1.5)
         self.assertRegex("\n".join(status.screen.shown()), "1 trial.*: 1 running")
         os.kill(worker["pid"], signal.SIGKILL)
@@ -201,7 +201,7 @@ class LiveView(ScriptedWorld):
         words[words.index("--slots") + 1] = "6"
         run = self.terminal(*words)
         run.until(lambda shown: any("6 running" in line for line in shown))
-        # All that they say before they stand still; then the last of it is in the database.
+        # Waits until the last progress before the hang is in the database.
         self.until(lambda: self.query("SELECT count(*) AS n FROM progress WHERE step >= 1499")
                    == [{"n": 6}])
         status = self.terminal("status", "sweep.yaml", "--watch")
@@ -209,11 +209,11 @@ class LiveView(ScriptedWorld):
         time.sleep(1)
 
         def bytes_read():
-            told = pathlib.Path(f"/proc/{status.pid}/io").read_text()
-            return int(re.search(r"rchar: (\d+)", told)[1])
+            counters = pathlib.Path(f"/proc/{status.pid}/io").read_text()
+            return int(re.search(r"rchar: (\d+)", counters)[1])
         before = bytes_read()
         time.sleep(2)
-        # Four looks: who runs, and whether they live.
+        # Four updates only read which trials run and whether their workers live.
         self.assertLess(bytes_read() - before, 20_000)
         run.kill()
 
@@ -223,10 +223,10 @@ class LiveView(ScriptedWorld):
         self.assertEqual(run.wait(), 1)
         self.assertIn("    red \ufffd[31m text", run.screen.shown())
         trial, = self.query("SELECT trial_id FROM trials")
-        told = self.petlab("show", trial["trial_id"])
-        self.assertIn("\n    red \ufffd[31m text\n", told.out)
+        shown = self.petlab("show", trial["trial_id"])
+        self.assertIn("\n    red \ufffd[31m text\n", shown.out)
 
-    def test_plain_lines_where_there_is_no_terminal(self):
+    def test_without_a_terminal_output_is_plain_lines(self):
         self.write_sweep(["only: {seed: 1, user.steps: 2}"])
         done = self.petlab(*self.run_words())
         self.assertEqual(done.code, 0)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a program printed and could not write is an error of it; and queries that would never end.
+"""Tests programs whose output cannot be written, which is an error, and queries that would never end.
 
 usage: lost_output.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator.
 """
@@ -40,7 +40,7 @@ class LostOutput(TinyWorld):
             ["score", "--list"], ["score", "bleu", "--hyp", "hyp.txt", "--ref", "hyp.txt"],
             ["storage", "--kind", "adapter", "--backbone", "roberta-base"]]
 
-    def test_every_command_says_that_its_output_is_lost(self):
+    def test_every_command_reports_lost_output(self):
         for words in self.commands:
             with self.subTest(words), open("/dev/full", "wb") as full:
                 done = self.petlab(*words, stdout=full)
@@ -61,7 +61,7 @@ class LostOutput(TinyWorld):
         self.assertEqual((self.root / "sweep.db").read_bytes()[:100], before[:100])
         self.assertEqual(self.query("SELECT count(*) AS n FROM trials"), [{"n": 4}])
 
-    def test_a_file_size_limit_is_an_error_and_no_signal(self):
+    def test_a_file_size_limit_is_an_error_instead_of_a_signal(self):
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
         with open(self.root / "out", "wb") as out:
@@ -70,12 +70,12 @@ class LostOutput(TinyWorld):
         self.assertEqual((done.code, done.err), (1, LOST.format("File too large")))
         self.assertEqual((self.root / "out").stat().st_size, 65536)
 
-    def test_what_failed_anyway_keeps_its_code(self):
+    def test_a_failing_command_keeps_its_exit_code(self):
         with open("/dev/full", "wb") as full:
             done = self.petlab("query", "SELECT * FROM result", "--db", "sweep.db", stdout=full)
         self.assertEqual(done.code, 2, done)
 
-    def test_a_reader_that_goes_ends_a_query(self):
+    def test_a_closed_reader_ends_a_query(self):
         done = subprocess.run(
             f"{PETLAB} query '{ENDLESS}' --db sweep.db --format csv | head -n 3; "
             "echo ${PIPESTATUS[0]}", shell=True, executable="/bin/bash", cwd=self.root,
@@ -83,7 +83,7 @@ class LostOutput(TinyWorld):
         self.assertEqual((done.stdout, done.stderr), ("x\n1\n2\n141\n", ""))
 
     @unittest.skipUnless(TRAINER.is_file(), "petlab-trainer is not built")
-    def test_the_trainers_commands_say_it_too(self):
+    def test_the_trainers_commands_report_it_too(self):
         for words in (["--help"], ["--describe"], ["tokenize", "--backbone", "./tiny"]):
             with self.subTest(words), open("/dev/full", "wb") as full, \
                     open(self.root / "hyp.txt") as text:
@@ -108,7 +108,7 @@ class EndlessQueries(TinyWorld):
             resource.setrlimit(resource.RLIMIT_AS, (bytes_of_memory, bytes_of_memory))
         return self.petlab(*words, preexec_fn=limit)
 
-    def test_a_table_has_a_limit_and_says_so(self):
+    def test_a_table_has_a_limit_with_a_note(self):
         done = self.petlab("query", ENDLESS, "--db", "sweep.db")
         self.assertEqual(done.code, 0, done.err)
         self.assertEqual(done.out.count("\n"), 10_002)
@@ -125,7 +125,7 @@ class EndlessQueries(TinyWorld):
                                    "--format", form)
                 self.assertEqual((done.out, done.err), (wanted, ""))
 
-    def test_rows_come_one_by_one_in_little_memory(self):
+    def test_rows_are_streamed_with_little_memory(self):
         for form in ("csv", "json", "jsonl"):
             with self.subTest(form):
                 done = self.within(100 << 20, "query", ENDLESS + " LIMIT 1000000", "--db",
@@ -150,14 +150,14 @@ class EndlessQueries(TinyWorld):
                 self.assertEqual((done.code, done.err), (3, "petlab: the query was interrupted\n"))
 
     def wait_for_handler(self, process):
-        """Until it catches SIGINT."""
+        """Waits until the process catches SIGINT."""
         while True:
             with open(f"/proc/{process.pid}/status") as status:
                 caught = next(line for line in status if line.startswith("SigCgt"))
             if int(caught.split()[1], 16) & 1 << (signal.SIGINT - 1):
                 return
 
-    def test_memory_that_runs_out_is_a_message(self):
+    def test_running_out_of_memory_is_reported(self):
         done = self.petlab("query", "SELECT group_concat(hex(zeroblob(1000000))) FROM "
                            f"({ENDLESS} LIMIT 100)", "--db", "sweep.db")
         self.assertEqual((done.code, done.err), (2, "petlab: SQL: string or blob too big\n"))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`petlab run` within what a job, a container or a shell leaves it: cores, processor time, open files.
+"""Tests `petlab run` within limits on cores, processor time and open files.
 
 usage: machine_limits.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator.
 """
@@ -20,7 +20,7 @@ class MachineLimits(ScriptedWorld):
         return ["run", "sweep.yaml", "--db", f"{name}.db", "--runs", name, "--worker", WORKER, *more]
 
     def running(self, name, number):
-        """Slot and pid of each worker of a run, once so many have begun."""
+        """The slot and pid of each worker of a run, once `number` of them have started."""
         sql = "SELECT device, pid FROM attempts WHERE started_at > 0 AND outcome = 'open' ORDER BY 1"
         database = f"{name}.db"
         return self.until(lambda: (self.root / database).exists() and
@@ -45,14 +45,14 @@ class MachineLimits(ScriptedWorld):
             self.assertEqual(done.code, 0, done)
             self.assertNotIn("waiting for a slot", done.err)
 
-    def test_workers_are_bound_only_where_the_cores_were_chosen(self):
+    def test_workers_are_bound_only_if_the_cores_were_chosen(self):
         gate = self.root / "gate"
         self.write_sweep(*[{"gate": str(gate)}] * 2)
         whole = self.start(*self.words("whole", "--slots", 1))
         (_, pid), = self.running("whole", 1)
         if len(CORES) == os.cpu_count():
             self.assertEqual(os.sched_getaffinity(pid), set(CORES))
-        # Two workers on one core share it.
+        # Two workers share one core.
         shared = self.start(*self.words("shared", "--slots", 2),
                             preexec_fn=lambda: os.sched_setaffinity(0, {CORES[-1]}))
         core = CORES[-1]
@@ -63,8 +63,8 @@ class MachineLimits(ScriptedWorld):
             self.assertEqual(self.end(run).code, 0)
 
     def group(self, microseconds):
-        """A control group whose processes have so many microseconds of each 100,000; its file that
-        takes pids."""
+        """Creates a control group with this many microseconds of each 100,000. Returns its file for
+        pids."""
         folder = pathlib.Path("/sys/fs/cgroup/cpu") / f"petlab-test-{os.getpid()}"
         try:
             folder.mkdir()
@@ -108,7 +108,7 @@ class MachineLimits(ScriptedWorld):
         sql = "SELECT pid FROM attempts WHERE checkpoint_step > 0 AND outcome = 'open'"
         worker, = self.until(lambda: (self.root / "old.db").exists() and self.query(sql, "old.db"))
         self.until(lambda: self.query("SELECT 1 FROM attempts WHERE outcome = 'crashed'", "old.db"))
-        # Its guardian ends the worker, and the next run clears up.
+        # The guardian ends the worker, and the next run cleans up.
         killed.kill()
         self.until(lambda: not pathlib.Path(f"/proc/{worker['pid']}").exists())
         gate.touch()

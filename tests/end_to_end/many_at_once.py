@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Many `petlab run` on one database at once, while others read it; and the same sweep again and again.
+"""Tests many `petlab run` on one database at the same time, with readers, and repeated runs of a sweep.
 
-usage: many_at_once.py FOLDER_OF_PROGRAMS; PETLAB_TEST_REPEATS (2) says how often the sweep is repeated, and, where
-it is given, how often many run it at once.
+usage: many_at_once.py FOLDER_OF_PROGRAMS; PETLAB_TEST_REPEATS sets the number of repetitions of the sweep (2), and of
+the case with many runs (1).
 """
 import os
 import shutil
@@ -16,7 +16,7 @@ TRIALS = 30
 WAITS = "waiting for a slot\n"
 REPEATS = int(os.environ.get("PETLAB_TEST_REPEATS", "2"))
 TIMES_AT_ONCE = int(os.environ.get("PETLAB_TEST_REPEATS", "1"))
-# The first line of a worker's life comes when it has its slot, the last before it gives it back.
+# A worker's first line is written after it got its slot, the last one before it releases the slot.
 RECORDER = """#!/bin/sh
 [ "$1" = --describe ] && exec '{worker}' --describe
 echo + >> '{record}'
@@ -45,8 +45,8 @@ class ManyAtOnce(ScriptedWorld):
         self.record.write_text("")
 
     def check_silent(self, ends):
-        """All of them, so that a failure shows what each of the runs said. On a machine that has no time left a
-        run reports that it is waiting for a slot, which is true."""
+        """Compares all runs together, so that a failure shows each one's output. On a busy machine a run may
+        correctly report that it is waiting for a slot."""
         self.assertEqual([done for done in ends if (done.code, done.out, done.err.replace(WAITS, "")) !=
                           (0, "", "")], [])
 

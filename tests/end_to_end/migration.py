@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Databases of earlier versions: read, updated, and killed at every call of the update.
+"""Tests databases of earlier versions: reading, updating, and updates killed at every call.
 
 usage: migration.py FOLDER_OF_PROGRAMS
 """
@@ -14,9 +14,9 @@ from exchange_world import CHANGING, EVERY
 from scripted_world import ScriptedWorld
 
 SCHEMAS = pathlib.Path(__file__).resolve().parents[1] / "results/schemas"
-# What these tables held must be there at any moment; all else of a database is compared at the end.
+# The contents of these tables must exist at any time. Everything else is compared at the end.
 HELD = ("sweeps", "trials", "sweep_trials", "attempts", "progress", "artifacts", "series", "metric_values")
-# Of trials, what is told nowhere else in their row: columns of fields are filled from `config`.
+# The columns of trials that are not derived: those of fields are filled from `config`.
 HELD_OF_TRIALS = {"key", "trial_id", "config", "backbone_digest", "bls_bits", "stored_bits", "cancelled",
                   "retried_after", "result_attempt", "user"}
 
@@ -34,7 +34,7 @@ class Migration(ScriptedWorld):
         database.close()
 
     def opened(self, look):
-        """Of a copy, as whoever opens it clears up after what was killed."""
+        """Calls `look` with a copy of the database: opening it cleans up after a killed update."""
         for file in self.root.glob("look.db*"):
             file.unlink()
         for file in self.root.glob("k.db*"):
@@ -46,7 +46,7 @@ class Migration(ScriptedWorld):
             database.close()
 
     def whole(self):
-        """Schema and rows."""
+        """The schema and rows."""
         return self.opened(whole)
 
     def held(self, columns):
@@ -58,7 +58,7 @@ class Migration(ScriptedWorld):
         return self.opened(look)
 
     def kept(self, before):
-        """Whether what the database was is kept: all of it, wherever the rest was killed."""
+        """True if there is a backup, which must equal the database before the update."""
         copy = self.root / "k.db.v1.bak"
         if not copy.exists():
             return False
@@ -80,7 +80,7 @@ class Migration(ScriptedWorld):
         self.faults = ""
         return done
 
-    def test_without_space_for_a_copy_it_stays_as_it_was(self):
+    def test_without_space_for_a_copy_it_is_unchanged(self):
         self.old_database(SCHEMAS / "first.sql")
         before = self.whole()
         for calls, error in (("pwrite64,write", "ENOSPC"), ("pwrite64,write", "EIO"), ("fsync", "EIO"),
@@ -96,19 +96,19 @@ class Migration(ScriptedWorld):
         self.assertEqual(self.update().code, 0)
         self.assertNotEqual(self.whole(), before)
 
-    def test_a_command_that_writes_updates_it_once_and_says_so(self):
+    def test_a_writing_command_updates_it_once_with_a_note(self):
         self.old_database(SCHEMAS / "last_of_version_1.sql")
         (self.root / "k.runs").mkdir()
         before = self.whole()
         for words in (["tag", "t1", "+good"], ["tag", "t2", "+good"]):
             done = self.petlab(*words, "--db", "k.db")
-            said = "petlab: k.db: updated from version 1 to 2; a copy of the old one is k.db.v1.bak\n"
-            self.assertEqual((done.code, done.err), (0, said if words[1] == "t1" else ""))
+            message = "petlab: k.db: updated from version 1 to 2; a copy of the old one is k.db.v1.bak\n"
+            self.assertEqual((done.code, done.err), (0, message if words[1] == "t1" else ""))
         self.assertTrue(self.kept(before))
         done = self.petlab("db", "update", "--db", "k.db")
         self.assertEqual((done.code, done.out, done.err), (0, "k.db: version 2\n", ""))
 
-    def test_a_command_that_only_reads_leaves_it_alone_and_says_so(self):
+    def test_a_reading_command_leaves_it_unchanged_with_a_note(self):
         self.old_database(SCHEMAS / "last_of_version_1.sql")
         bytes_of = {file.name: file.read_bytes() for file in self.root.glob("k.db*")}
         query = ["query", "SELECT trial_id, value, tags FROM results", "--format", "csv", "--db", "k.db"]
@@ -122,11 +122,11 @@ class Migration(ScriptedWorld):
             self.assertEqual([line for line in done.err.splitlines(True) if "k.db" in line], [note])
         self.assertEqual(read[0].out, "trial_id,value,tags\nt1,0.5,\nt1,0.125,\nt1,,\n")
         self.assertEqual({file.name: file.read_bytes() for file in self.root.glob("k.db*")}, bytes_of)
-        # The copy needs room.
+        # Reading needs space for a copy.
         self.faults = "fail program=petlab calls=open,open64,openat path=*etilqs* error=EACCES"
-        self.assertEqual(self.petlab(*query).code, 0)  # not a small one
+        self.assertEqual(self.petlab(*query).code, 0)  # a small copy fits in memory
         self.faults = ""
-        # A backup is of the version that it has.
+        # A backup keeps the database's version.
         self.assertEqual(self.petlab("db", "backup", "copy.db", "--db", "k.db").err, "")
         database = sqlite3.connect(self.root / "copy.db")
         self.assertEqual(whole(database), self.whole())
@@ -134,7 +134,7 @@ class Migration(ScriptedWorld):
         self.assertEqual(self.update().code, 0)
         self.assertEqual(self.petlab(*query).out, read[0].out)
 
-    def test_on_a_read_only_disk_it_is_read_and_a_command_that_writes_says_what_to_do(self):
+    def test_on_a_read_only_disk_it_is_read_and_a_writing_command_says_what_to_do(self):
         disk = self.small_disk("4m")
         self.old_database(SCHEMAS / "first.sql")
         shutil.copy(self.root / "k.db", disk / "k.db")
@@ -154,7 +154,7 @@ class Migration(ScriptedWorld):
         first = self.start("db", "update", "--db", "k.db")
         self.faults = ""
         self.until(lambda: pathlib.Path(f"/proc/{first.pid}/stat").read_text().split()[2] == "T")
-        # Readers and an older program that reads are not held up.
+        # Readers are not blocked, even those of an older program.
         self.assertEqual(self.petlab("results", "--db", "k.db").code, 0)
         older = sqlite3.connect(self.root / "k.db")
         self.assertEqual(older.execute("SELECT count(*) FROM results").fetchone(), (3,))
@@ -169,7 +169,7 @@ class Migration(ScriptedWorld):
         older.commit()
         older.close()
 
-    def test_killed_at_every_call_that_changes_something_it_loses_nothing_and_goes_on(self):
+    def test_an_update_killed_at_every_changing_call_loses_nothing_and_can_be_repeated(self):
         schemas = sorted(SCHEMAS.glob("*.sql"))
         self.assertGreater(len(schemas), 8)
         trace = self.root / "trace"
@@ -186,7 +186,7 @@ class Migration(ScriptedWorld):
             calls = [line.split(" ", 1)[0] for line in trace.read_text().split("\n")[:-1]]
             count = sum(call in CHANGING.split(",") for call in calls)
             self.assertGreater(count, 20)
-            # The oldest has most to be changed: of the others fewer, unless EVERY=1 asks for all.
+            # The oldest schema needs most changes. For the others fewer calls are tried, unless EVERY=1.
             calls_to_kill = range(1, count + 1,
                                   1 if EVERY == 1 else 4 * EVERY if schema.stem == "fewer_fields" else 16 * EVERY)
             killed = 0

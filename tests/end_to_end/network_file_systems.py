@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs folders and databases on network file systems: one writer a database, and file systems without locks.
+"""Tests runs folders and databases on network file systems: one writer for each, and systems without locks.
 
-usage: network_file_systems.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator. What is on
-such a file system is faked (tests/support/fault_shim.cpp).
+usage: network_file_systems.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator. The file
+systems are faked by tests/support/fault_shim.cpp.
 """
 import json
 
@@ -58,7 +58,7 @@ class DecisionsDuringARun(ScriptedWorld):
         self.assertEqual(self.query("SELECT why FROM hidden_trials"), [{"why": "too far off"}])
         self.end_run(1)
 
-    def test_a_trial_on_another_host_is_declared_dead_when_the_run_is_over(self):
+    def test_a_trial_on_another_host_can_be_declared_dead_after_the_run(self):
         self.faults = "network program=petlab"
         done = self.petlab("retry", "--declare-dead", self.ids[0], "--db", "sweep.db")
         self.faults = ""
@@ -71,7 +71,7 @@ class WithoutLocks(ScriptedWorld):
         super().setUp()
         self.write_sweep({})
 
-    def test_a_file_is_written_whole_and_leaves_no_copy(self):
+    def test_a_file_is_written_whole_without_leaving_a_copy(self):
         done = self.run_scripted(faults="fail program=petlab calls=flock path=*/sweeps/* error=ENOLCK")
         self.assertEqual(done.code, 0, done)
         names = [entry.name for entry in (self.root / "sweep.runs/sweeps").iterdir()]
@@ -91,7 +91,7 @@ class WithoutLocks(ScriptedWorld):
 
 
 class UnreadableFiles(ScriptedWorld):
-    def test_a_rebuild_names_decisions_that_it_cannot_read(self):
+    def test_a_rebuild_reports_unreadable_decisions(self):
         self.write_sweep({})
         self.assertEqual(self.run_scripted().code, 0)
         trial = self.query("SELECT trial_id FROM trials")[0]["trial_id"]
@@ -114,7 +114,7 @@ class UnreadableFiles(ScriptedWorld):
         self.faults = ""
         self.assertEqual((done.code, done.err), (1, f"petlab: {message}\n"), done)
 
-    def test_gc_removes_nothing_of_an_attempt_whose_events_it_cannot_read(self):
+    def test_gc_removes_nothing_of_an_attempt_with_unreadable_events(self):
         self.write_sweep({"behaviour": "crash", "phase": "training"})
         self.assertEqual(self.run_scripted("--retries", 0).code, 1)
         attempt, = self.root.glob("sweep.runs/*/1")
@@ -127,7 +127,7 @@ class UnreadableFiles(ScriptedWorld):
         self.assertEqual(self.petlab("db", "gc", "--db", "sweep.db").code, 0)
         self.assertFalse((attempt / "artifact.petl").exists())
 
-    def test_a_merge_and_an_archive_name_remarks_and_notes_that_they_cannot_read(self):
+    def test_a_merge_and_an_archive_report_unreadable_remarks_and_notes(self):
         self.write_sweep({})
         self.assertEqual(self.run_scripted().code, 0)
         trial, = self.root.glob("sweep.runs/[0-9a-f]*")
@@ -135,7 +135,7 @@ class UnreadableFiles(ScriptedWorld):
         for name, left in (("remarks.jsonl", ""), ("1/taken_over.json", f"skipped: {trial.name} ")):
             with self.subTest(name):
                 file = trial / name
-                file.symlink_to(file)  # a link to itself, since root may read every file
+                file.symlink_to(file)  # a link to itself is unreadable even for root
                 self.fails(f"{left}sweep.runs/{trial.name}/{name}: {why}",
                            "db", "merge", "sweep.db", "--db", f"{file.stem}.db", "--runs", f"{file.stem}.runs")
                 if name == "remarks.jsonl":
@@ -143,7 +143,7 @@ class UnreadableFiles(ScriptedWorld):
                                "db", "export", "archive", "out.petlab.tar.gz", "--db", "sweep.db")
                 file.unlink()
 
-    def test_a_rebuild_names_a_sweep_that_it_cannot_read_to_its_end(self):
+    def test_a_rebuild_reports_a_sweep_that_it_cannot_read_completely(self):
         self.write_sweep({})
         self.assertEqual(self.run_scripted().code, 0)
         self.fails("skipped: sweep.runs/sweeps/scripted.jsonl: cannot be read completely: "
@@ -151,7 +151,7 @@ class UnreadableFiles(ScriptedWorld):
                    "db", "rebuild", "--db", "anew.db", "--runs", "sweep.runs",
                    faults="fail program=petlab calls=read path=*/sweeps/scripted.jsonl error=EIO after=1")
 
-    def test_an_export_names_events_that_it_cannot_read(self):
+    def test_an_export_reports_unreadable_events(self):
         self.write_sweep({})
         self.assertEqual(self.run_scripted().code, 0)
         trial = self.query("SELECT trial_id FROM trials")[0]["trial_id"]

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""All interfaces give one answer: random questions about random databases, next to a slow evaluation.
+"""Tests that all interfaces give the same answers: random questions about random databases, compared with a slow
+evaluation.
 
 usage: one_answer.py FOLDER_OF_PROGRAMS; PETLAB_TEST_QUESTIONS (30) sets the number of questions, PETLAB_TEST_SEED (1)
 the first database. A failure names the seed of its database.
@@ -32,7 +33,7 @@ import petlab  # noqa: E402
 QUESTIONS = int(os.environ.get("PETLAB_TEST_QUESTIONS", "30"))
 SEED = int(os.environ.get("PETLAB_TEST_SEED", "1"))
 OF_ONE_DATABASE = 15
-# Fields that are no columns of the views (`attempt` is the value's there, not the result's).
+# Fields without a column in the views, where `attempt` is the value's and not the result's.
 NOT_IN_VIEWS = ("tag", "attempt", "device", "worker_version")
 
 
@@ -45,7 +46,7 @@ def values_of(rows, *columns):
 
 
 def key_text(value):
-    """As a report's key has it."""
+    """A value as in the key of a report's row."""
     return "—" if value is None else f"{value:.14g}" if isinstance(value, float) else str(value)
 
 
@@ -70,9 +71,9 @@ class OneAnswer(tiny_world.TinyWorld):
             with self.subTest(database=seed):
                 self.check_whole_database()
             draw = random.Random(seed)
-            for asked in range(OF_ONE_DATABASE):
+            for index in range(OF_ONE_DATABASE):
                 question = Question(draw, self.slow)
-                with self.subTest(database=seed, number=asked, question=question):
+                with self.subTest(database=seed, number=index, question=question):
                     for check in (self.check_values, self.check_tables, self.check_best, self.check_sides,
                                   self.check_steps, self.check_trial):
                         check(question)
@@ -86,14 +87,14 @@ class OneAnswer(tiny_world.TinyWorld):
         self.slow = SlowAnswers(self.root / self.runs)
         self.trials = {trial.id: trial for trial in self.slow.trials}
         self.python = petlab.open(self.root / self.database, program=tiny_world.PETLAB)
-        # A worker of the version with which the last attempt ran, from which reports tell what is stale.
+        # A worker with the last attempt's numerics version: reports compare with it to find stale trials.
         latest = max((attempt["events"][0] for trial in self.slow.trials if trial.members and not trial.hidden
                       for attempt in trial.attempts.values()), key=lambda event: event["time"], default=None)
         about = {"name": "drawn", "version": "1", "protocol": 1, "numerics": latest["numerics"]["version"] if latest else "1"}
         self.write("worker.py", f"#!/usr/bin/env python3\nprint('{json.dumps(about)}')\n").chmod(0o755)
 
     def answer(self, *words, or_nothing=False):
-        """What a command prints; None where it says that nothing is selected and that may be so."""
+        """A command's output. With `or_nothing`, None if it selects nothing."""
         done = self.petlab(*words, "--db", self.database)
         if or_nothing and done.code == 2:
             return None
@@ -111,7 +112,7 @@ class OneAnswer(tiny_world.TinyWorld):
         self.assertEqual(found, wanted, interface)
 
     def check_numbers(self, interface, found, wanted):
-        """What is computed of values, whose last digit depends on the order of a sum."""
+        """Compares computed numbers, whose last digit depends on the order of sums."""
         self.answers[interface] += bool(wanted)
         self.assertEqual(sorted(found, key=repr), sorted(wanted, key=repr), interface)
         for key, values in wanted.items():
@@ -122,23 +123,23 @@ class OneAnswer(tiny_world.TinyWorld):
     def where(self, question):
         return ["--where", question.text] if question.text else []
 
-    # The values of trials: (trial, task, split, metric) to (step, value).
+    # Values of trials: (trial, task, split, metric) to (step, value).
 
     def check_values(self, question):
         splits = question.draw.choice([[question.split], ["validation", "test"]])
         wanted = {(trial.id, value["task"], value["split"], value["name"]): (value["step"], value["value"])
                   for trial, _, value in self.slow.scores(question.where, splits, question.metrics)}
         columns = ("trial_id", "task", "split", "metric", "step", "value")
-        asked = [("Python", question.text)]
+        questions = [("Python", question.text)]
         if question.all_equal():
-            asked.append(("Python's mapping", {field: values for field, _, values in question.where}))
-        for interface, where in asked:
+            questions.append(("Python's mapping", {field: values for field, _, values in question.where}))
+        for interface, where in questions:
             rows = self.python_rows(where, by="trial_id", split=splits, metric=question.metrics)
             self.check(interface, {row[:4]: row[4:] for row in values_of(rows, *columns)}, wanted)
         self.check("export", self.exported_values(question, splits), wanted)
         if not question.has(*NOT_IN_VIEWS):
             of_sweeps = question.has("sweep", "variant")
-            # A trial that left its sweeps is in no view of sweeps.
+            # A trial removed from its sweeps is in no view of sweeps.
             self.check("SQL", self.sql_values(question, splits, "sweep_scores" if of_sweeps else "scores"),
                        {key: one for key, one in wanted.items() if not of_sweeps or self.trials[key[0]].members})
         if len(splits) == 1:
@@ -209,7 +210,7 @@ class OneAnswer(tiny_world.TinyWorld):
         rows = self.python.table_rows([*by, "task"], None, question.text, question.metrics, question.split) if found else []
         self.check("Python's table", sum(row[f"{name}_n"] for row in rows for name in question.metrics if f"{name}_n" in row),
                    sum(n for _, _, n in found.values()))
-        # A trial that left its sweeps is in no report.
+        # A trial removed from its sweeps is in no report.
         of_sweeps = ["results", "--where", " and ".join([*question.texts, "sweep!=null"]), *words[-4:]]
         wanted = sorted(((".".join(map(key_text, key[:-2])), f"{key[-2]}.{key[-1]}", *values)
                          for key, values in self.table(of_sweeps, by)[0].items()), key=repr)
@@ -224,7 +225,7 @@ class OneAnswer(tiny_world.TinyWorld):
             for row in rows if row["kind"] in ("number", "undefined")), key=repr), wanted)
 
     def table(self, words, by):
-        """What results shows, and how many trials of each row are pending."""
+        """The output of `petlab results`, and the number of pending trials of each row."""
         found, pending = {}, {}
         for row in self.rows(*words, "--by", ",".join([*by, "task"])):
             key = values_of([row], *by, "task")[0]
@@ -243,7 +244,7 @@ class OneAnswer(tiny_world.TinyWorld):
         return {key: len(trials) for key, trials in found.items()}
 
     def report(self, question, table):
-        """A report with the question's conditions: where they can be, as a map, whose values YAML writes as --where."""
+        """A report with the question's conditions, as a map if possible. YAML writes values as in --where."""
         texts = [*question.texts, f"split={question.split}", "name=" + ",".join(question.metrics)]
         where = json.dumps(" and ".join(texts))
         if question.all_equal():
@@ -270,7 +271,7 @@ class OneAnswer(tiny_world.TinyWorld):
             rows = self.python.best_rows(question.text, metric, split, top, highest)
             self.check("Python's best", values_of(rows, "task", "trial_id", split, "test"), wanted)
 
-    # Two variants, in pairs.
+    # Comparisons of two variants by pairs of trials.
 
     def check_sides(self, question):
         names = sorted({fields["variant"] for fields in question.fields} - {None})
@@ -328,7 +329,7 @@ class OneAnswer(tiny_world.TinyWorld):
             (cell,) = row["cells"]
             (sample,) = cell["samples"]
             found[*row["group"].split(" "), int(row["key"].rpartition(" ")[2])] = sample["value"]
-        # What is undefined has no point.
+        # Undefined values have no point.
         self.check("report curve", found, {key: printed_scale(metric) * value for key, value in last.items()
                                            if value is not None})
 
@@ -337,7 +338,7 @@ class OneAnswer(tiny_world.TinyWorld):
     def check_trial(self, question):
         draw, trial = question.draw, question.draw.choice(self.slow.trials)
         values = trial.values
-        if not trial.result and trial.attempts:  # those of the last attempt
+        if not trial.result and trial.attempts:  # show has the values of the last attempt
             number = max(trial.attempts)
             values = [event | {"attempt": number} for event in trial.attempts[number]["events"] if event["type"] == "metric"]
         curves = collections.defaultdict(list)
@@ -383,7 +384,7 @@ class OneAnswer(tiny_world.TinyWorld):
         self.check("diff", found, {name: ["undefined" if side.get(name, 0) is None else side.get(name) for side in sides]
                                    for name in sides[0] | sides[1]})
 
-    # What is asked once of a database.
+    # Checks that run once for each database.
 
     def check_whole_database(self):
         folder = f"{self.database}-tables"
@@ -391,7 +392,7 @@ class OneAnswer(tiny_world.TinyWorld):
         self.exported = {}
         for file in (self.root / folder).iterdir():
             with open(file, newline="") as opened:
-                # A text that a spreadsheet would compute has an apostrophe before it; numbers have none.
+                # Texts that a spreadsheet would compute start with an apostrophe; numbers do not.
                 self.exported[file.stem] = list(csv.DictReader(opened))
         every = {(trial.id, *one) for trial in self.slow.trials if not trial.hidden for one in values_of(
             trial.values, "attempt", "seq", "step", "split", "task", "name", "value")}
@@ -406,7 +407,7 @@ class OneAnswer(tiny_world.TinyWorld):
         self.check_states()
 
     def check_pages(self):
-        """The tables of a page are reports of its sweeps, and these show the values that count."""
+        """Checks that the tables of a page equal the reports of its sweeps, with the values that count."""
         cells = {}
         for sweep in self.slow.sweeps:
             report = json.loads(self.answer("report", "sweep", "--sweep", sweep, "--format", "json"))
@@ -434,7 +435,7 @@ class OneAnswer(tiny_world.TinyWorld):
         return text
 
     def check_states(self):
-        """Trial by trial as show tells them, summed up as status and reports do."""
+        """Checks each trial's state in show, and their counts in status and reports."""
         words = ["--json", "--worker", "./worker.py", "--runs", self.runs]
         shown = {trial.id: self.shown(trial)["state"] for trial in self.slow.trials}
         status = {one["sweep"]: one["states"] for one in json.loads(self.answer("status", *words))["sweeps"]}
@@ -446,7 +447,7 @@ class OneAnswer(tiny_world.TinyWorld):
         for sweep in self.slow.sweeps:
             states = {trial: shown[trial.id] for trial in self.slow.trials if sweep in [name for name, _ in trial.members]}
             for trial, state in states.items():
-                if state in ("done", "cached"):  # done in this sweep, or in another
+                if state in ("done", "cached"):  # finished in this sweep, or in another
                     states[trial] = "done" if trial.attempts[trial.result]["sweep"] == sweep else "cached"
             self.check("status", status[sweep], collections.Counter(states.values()))
             self.check("states of a report", reported[sweep],

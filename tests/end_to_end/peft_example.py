@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""examples/peft_worker.py trains a sweep, stops and goes on.
+"""Tests that examples/peft_worker.py trains a sweep, stops and resumes.
 
 usage: peft_example.py FOLDER_OF_PROGRAMS
 
-Exit code 77 (skipped) where the libraries of scripts/library_venv.sh are not there.
+The exit code is 77 (skipped) without the libraries of scripts/library_venv.sh.
 """
 import pathlib
 import signal
@@ -29,12 +29,12 @@ class PeftExample(ScriptedWorld):
         return ["run", "sweep.yaml", "--slots", slots, "--grace", "60s", "--worker",
                 f"'{PYTHON}' '{SOURCE / 'examples/peft_worker.py'}'", *words]
 
-    def test_it_stops_at_a_checkpoint_and_comes_to_the_same(self):
+    def test_it_stops_at_a_checkpoint_and_resumes_to_the_same_result(self):
         self.write("sweep.yaml", LORA.replace("epochs: 3", "epochs: 100"))
         process = self.start_scripted()
         self.until(lambda: any(event["type"] == "progress" for folder in self.attempt_folders()
                                for event in self.events(folder)), 120)
-        process.send_signal(signal.SIGTERM)  # as Ctrl-C twice
+        process.send_signal(signal.SIGTERM)  # like two Ctrl-C
         done = self.end(process, 300)
         self.assertEqual(done.code, 3, done)
         self.assertEqual(self.outcomes(), {"stopped": 1})
@@ -51,17 +51,17 @@ class PeftExample(ScriptedWorld):
                           for name in ("accuracy", "f1")})
         found, = self.query("SELECT DISTINCT artifact, stored_bits FROM results")
         self.assertTrue((self.root / found["artifact"]).is_file())
-        # Two layers, query and value, 16 x 4 and 4 x 16 of 32 bits.
+        # layers · (query, value) · (A, B) · 16 · 4 values of 32 bits
         self.assertEqual(found["stored_bits"], 2 * 2 * 2 * 16 * 4 * 32)
 
-    def test_what_it_cannot_train_is_a_failure(self):
+    def test_unsupported_trials_fail(self):
         self.write("sweep.yaml", SWEEP)
         self.assertEqual(self.end(self.start_scripted(), 300).code, 1)
         self.assertEqual(self.query("SELECT outcome, reason FROM attempts"), [
             {"outcome": "failed",
              "reason": "this worker trains LoRA, unshared, unmasked, on one task"}])
 
-    def test_a_field_that_it_knows_nothing_of_is_a_failure(self):
+    def test_an_unknown_field_is_a_failure(self):
         self.write("sweep.yaml", LORA.replace("epochs: 3", "epochs: 1, label_smoothing: 0.1"))
         self.assertEqual(self.end(self.start_scripted(), 300).code, 1)
         self.assertEqual(self.query("SELECT reason FROM attempts"), [

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Where things are: a whole path without --db, sweep files in place of names, and former names.
+"""Tests finding databases: commands without --db, sweep files instead of names, and former names.
 
 usage: places.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator.
 """
@@ -14,14 +14,14 @@ from tiny_world import PROGRAMS
 
 
 class Places(ScriptedWorld):
-    database = ""  # as without PETLAB_DB
+    database = ""  # unset PETLAB_DB
 
     def setUp(self):
         super().setUp()
         self.write_sweep({}, {}, name="sweep.yaml")
 
     def type(self, line, code=0, folder="."):
-        """A line as a user types it, with petlab on PATH."""
+        """Runs a command line as typed, with petlab on PATH."""
         environment = self.environment() | {"PATH": f"{PROGRAMS}:{os.environ['PATH']}"}
         done = subprocess.run(["bash", "-c", line], cwd=self.root / folder, env=environment, text=True,
                               stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
@@ -58,7 +58,7 @@ class Places(ScriptedWorld):
                     done = self.type(line, folder=folder)
                     self.assertTrue(done.stdout + done.stderr)
                     self.assertNotIn("is now petlab", done.stderr)
-            # Again from below: everything is done, and nothing is created there.
+            # From a folder below, everything is done, and no file is created.
             self.assertIn("2 done", self.type(f"petlab plan {sweep} --worker {WORKER}", folder=folder).stdout)
             self.type(run.replace("sweep.yaml", sweep), folder=folder)
         self.assertEqual(list((self.root / "deep").rglob("petlab.*")), [])
@@ -76,16 +76,16 @@ class Places(ScriptedWorld):
     def test_a_database_next_to_its_sweep_file_is_still_found(self):
         (self.root / "other").mkdir()
         self.type(f"petlab run sweep.yaml --db sweep.db --worker {WORKER} --quiet")
-        told = "petlab: using {}, which is next to the sweep file\n"
+        note = "petlab: using {}, which is next to the sweep file\n"
         for line in ("plan", "status", "results", "stop"):
-            self.assertIn(told.format("../sweep.db"), self.type(f"petlab {line} ../sweep.yaml", folder="other").stderr)
+            self.assertIn(note.format("../sweep.db"), self.type(f"petlab {line} ../sweep.yaml", folder="other").stderr)
         for line in ("report sweep --sweep ../sweep.yaml", "note --sweep ../sweep.yaml 'from elsewhere'",
                      "db export tables --sweep ../sweep.yaml"):
-            self.assertEqual(self.type(f"petlab {line}", folder="other").stderr, told.format("../sweep.db"))
+            self.assertEqual(self.type(f"petlab {line}", folder="other").stderr, note.format("../sweep.db"))
         again = self.type(f"petlab run sweep.yaml --worker {WORKER} --quiet")
         self.assertEqual(again.stderr.count("using sweep.db, which is next to the sweep file"), 1)
         self.assertFalse((self.root / "petlab.db").exists())
-        # Of two candidates it is the sweep file's own, and both are named.
+        # Of two databases the one named after the sweep file is used, and both are mentioned.
         self.second_sweep()
         self.type(f"petlab run second.yaml --worker {WORKER} --quiet")
         done = self.type("petlab results sweep.yaml")
@@ -125,7 +125,7 @@ class Places(ScriptedWorld):
         self.type("petlab stop --now")
         self.assertEqual(self.end(running[1]).code, 3)
 
-    def test_former_names_work_and_name_their_present_form(self):
+    def test_former_names_work_and_mention_the_current_ones(self):
         self.type(f"petlab run sweep.yaml --worker {WORKER} --quiet")
         trial = self.type("petlab query 'SELECT trial_id FROM trials' --format csv").stdout.split()[1]
         shutil.copytree(self.root / "petlab.runs", self.root / "away.runs")
@@ -147,7 +147,7 @@ class Places(ScriptedWorld):
             self.assertTrue((self.root / made).exists(), former)
         self.assertIn("is now petlab db merge\n", self.type("petlab merge r.db --other-runs petlab.runs --db m.db",
                                                             ).stderr)
-        # Nothing that lists commands lists them.
+        # No list of commands has the former names.
         words = self.type("petlab completion --words -- ''").stdout.split()
         page = self.type("petlab help --man").stdout
         self.assertIn('.SS "Compare and report"\n.TP\n.B compare\n', page.replace(".SS Compare and report", '.SS "Compare and report"'))

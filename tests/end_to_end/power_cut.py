@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Power cuts: a run of 20 trials and everything that it started is killed, and what was not synced is taken from its
-files; then the same command again, with another boot id, until every trial is done.
+"""Simulates power cuts: kills a run of 20 trials with all its processes and removes unsynced data from its files.
+Then repeats the command with another boot id until every trial is done.
 
-usage: power_cut.py FOLDER_OF_PROGRAMS; PETLAB_TEST_CUTS (5) says how many cuts there are, PETLAB_TEST_SEED (1) where
-they fall.
+usage: power_cut.py FOLDER_OF_PROGRAMS; PETLAB_TEST_CUTS (5) sets the number of cuts, PETLAB_TEST_SEED (1) their
+times.
 
-Synced are the lines checkpoint, finished and failed of events.jsonl and all lines before them, `ended` of attempt.jsonl
-likewise, the files that an event names, decisions, sweeps and the database; and everything that was written before
-the last cut. Of all else a cut takes the end (in the middle of a line, too) or leaves zeros.
+Synced data are: events.jsonl up to its last line checkpoint, finished or failed; attempt.jsonl up to `ended`; the files
+named in events; decisions, sweeps and the database; and everything written before the last cut. A cut truncates
+other data, even inside a line, or replaces it by zeros.
 """
 import json
 import os
@@ -24,12 +24,12 @@ CUTS = int(os.environ.get("PETLAB_TEST_CUTS", "5"))
 SEED = int(os.environ.get("PETLAB_TEST_SEED", "1"))
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 USER = {"steps": 12, "step_ms": 6, "load_ms": 10, "checkpoint_every": 4, "validate_every": 3, "metrics": 3}
-MOST_BYTES = 60_000  # of about 120,000 that the events of all trials have
+MOST_BYTES = 60_000  # the events of all trials have about 120,000 bytes
 MARK = "PETLAB_POWER_CUT"
 
 
 def marked_processes(mark):
-    """Everything that a run has started, guardians and workers too."""
+    """The pids of all processes started by a run, including guardians and workers."""
     wanted = f"{MARK}={mark}".encode()
     found = []
     for entry in pathlib.Path("/proc").iterdir():
@@ -44,7 +44,7 @@ def marked_processes(mark):
 
 
 def synced_bytes(text, is_synced):
-    """Up to the end of the last line that was synced."""
+    """The size of the text up to its last synced line."""
     size = end = 0
     for line in text.splitlines(keepends=True):
         size += len(line)
@@ -89,8 +89,8 @@ class PowerCut(ScriptedWorld):
         process.wait()
         self.until(lambda: not marked_processes(self.root))
 
-    def take(self, file, keep):
-        """Takes what comes after the first `keep` bytes: all of it, a part, or its content but not its length."""
+    def lose(self, file, keep):
+        """Loses data after the first `keep` bytes: truncates at a random byte, or fills with zeros from there."""
         text = file.read_bytes()
         if len(text) <= keep:
             return
@@ -102,7 +102,7 @@ class PowerCut(ScriptedWorld):
             self.cut_bytes += len(text) - at
 
     def cut(self, durable):
-        """`durable`: the attempts' folders that an earlier cut has left."""
+        """Cuts all attempts except `durable`, the folders left by earlier cuts."""
         runs = self.root / "cut.runs"
         for trial in sorted(runs.iterdir()):
             if trial.name in ("sweeps", ".locks"):
@@ -124,17 +124,17 @@ class PowerCut(ScriptedWorld):
             self.cut_files += 1
             return
         if events.exists():
-            self.take(events, known)
-        self.take(record, ended)
-        self.take(trial, 0)
+            self.lose(events, known)
+        self.lose(record, ended)
+        self.lose(trial, 0)
         if (folder / "log.txt").exists():
-            self.take(folder / "log.txt", 0)
+            self.lose(folder / "log.txt", 0)
         durable.add(folder)
 
     def metrics(self, database):
         return self.query(METRICS, database)
 
-    def test_every_trial_ends_done_and_the_files_say_what_the_database_says(self):
+    def test_every_trial_is_done_in_the_end_and_the_files_match_the_database(self):
         wanted = self.wanted()
         cuts = rounds = 0
         while cuts < CUTS:
@@ -160,7 +160,7 @@ class PowerCut(ScriptedWorld):
         self.assertGreater(self.cut_files, 0)
 
     def one_round(self, most):
-        """Runs the sweep to its end, with at most so many cuts; how many there were."""
+        """Runs the sweep to its end with at most `most` cuts. Returns their number."""
         cuts, durable = 0, set()
         while True:
             self.boot()
@@ -169,7 +169,7 @@ class PowerCut(ScriptedWorld):
                 done = self.end(process)
                 self.assertEqual(done.code, 0, done)
                 return cuts
-            # By what was written and not by time, so that a busy machine changes nothing.
+            # Cuts depend on written bytes and not on time, so that a busy machine has no influence.
             enough = self.bytes_of_events() + self.draw.randint(0, MOST_BYTES)
             self.until(lambda: process.poll() is not None or self.bytes_of_events() > enough, 300)
             if process.poll() is not None:
@@ -177,7 +177,7 @@ class PowerCut(ScriptedWorld):
                 self.assertEqual(done.code, 0, done)
                 return cuts
             self.kill_everything(process)
-            # A run that has no lock yet has written nothing; one that has none any more has synced its files.
+            # A run without a lock has not written anything yet, or has synced all its files.
             if list((self.root / "cut.runs").glob(f".locks/{process.pid}-*")):
                 self.cut(durable)
                 cuts += 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""petlab-trainer predict and forward, and trials of several tasks from sweep to prediction.
+"""Tests petlab-trainer predict and forward, and trials of several tasks from sweep to prediction.
 
 usage: predicting.py FOLDER_OF_PROGRAMS
 """
@@ -28,7 +28,7 @@ grid:
 
 
 def read_safetensors(file):
-    """Name -> shape, flat values."""
+    """Returns (shape, flat values) by name."""
     data = file.read_bytes()
     size, = struct.unpack_from("<Q", data)
     found = {}
@@ -43,7 +43,7 @@ def read_safetensors(file):
 
 
 def write_safetensors(file, tensors):
-    """(dtype, shape, flat values) by name."""
+    """Writes tensors, given as (dtype, shape, flat values) by name."""
     header, data = {}, b""
     for name, (dtype, shape, values) in tensors.items():
         begin = len(data)
@@ -60,7 +60,7 @@ class Predicting(TinyWorld):
         self.write_grades()
 
     def train(self, text):
-        """The folder of each trial's attempt."""
+        """Runs the sweep and returns the folder of each attempt."""
         self.write("sweep.yaml", text)
         done = self.run_sweep()
         self.assertEqual(done.code, 0, done)
@@ -74,19 +74,19 @@ class Predicting(TinyWorld):
     def lines(self, *words):
         return [json.loads(line) for line in self.trainer(*words).out.splitlines()]
 
-    def test_a_trial_of_two_tasks_predicts_what_the_database_has_of_both(self):
+    def test_a_trial_of_two_tasks_predicts_the_values_in_the_database(self):
         d, bottleneck, layers, tasks = CONFIG["hidden_size"], 4, CONFIG["num_hidden_layers"], 2
         folders = self.train(SWEEP)
         self.assertEqual(len(folders), 2)
         for folder in folders:
             artifact = folder / "artifact.petl"
-            # A mask for each layer and one for each task: bit-level storage with L + T.
+            # Storage has L + T masks: one for each layer and each task.
             weights = 2 * d * bottleneck
-            said = json.loads(self.petlab("storage", artifact, "--json").out)
-            self.assertEqual(said["bls_bits"], 32 * (weights + d + bottleneck)
+            storage = json.loads(self.petlab("storage", artifact, "--json").out)
+            self.assertEqual(storage["bls_bits"], 32 * (weights + d + bottleneck)
                              + weights * (layers + tasks))
-            self.assertEqual(said["stored_bits"], said["bls_bits"])
-            # Both tasks' validation metrics decide on the step, so both are of one step.
+            self.assertEqual(storage["stored_bits"], storage["bls_bits"])
+            # The metrics of both tasks select the step, so both have the same one.
             for split in ("validation", "test"):
                 results = self.lines("predict", "--artifact", artifact, "--task", "grades.yaml",
                                      "--task", "films.yaml", "--split", split)
@@ -99,14 +99,14 @@ class Predicting(TinyWorld):
                         f"'{row['task']}' AND step = {row['step']} AND name != 'loss'")}
                     self.assertEqual(len(recorded), 2)
                     self.assertEqual(row["metrics"], recorded)
-        # Both tasks were trained: batches come from each.
+        # Each step has a loss: both tasks were trained.
         losses = {event["loss"] for event in self.events(folders[0])
                   if event["type"] == "progress"}
         self.assertEqual(len(losses), 3 * (80 // 12 + 1))
         refused = self.trainer("predict", "--artifact", artifact, "--input", "texts.txt", code=2)
         self.assertEqual(refused.err, "petlab-trainer: --input needs one task, named with --task: "
                                       "found films, grades\n")
-        # One of them can be asked for, by its name, for its data and for texts of the user's.
+        # One task can be selected by name, for its data and for the user's texts.
         self.write("texts.txt", "the film is good\nthe plot is bad\n")
         words = ["predict", "--artifact", artifact, "--task", "grades.yaml", "--task", "grades"]
         row, = self.lines(*words, "--task", "films.yaml")
@@ -114,7 +114,7 @@ class Predicting(TinyWorld):
         for line in self.lines(*words, "--input", "texts.txt"):
             self.assertEqual(list(line), ["score"])
 
-    def test_what_was_trained_in_bfloat16_is_predicted_in_it(self):
+    def test_a_trial_in_bfloat16_predicts_in_bfloat16(self):
         self.variables = {"PETLAB_EMULATE_BF16": "1"}
         folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: grades.yaml")
                              .replace("epochs: 3", "epochs: 3, compute: bf16")
@@ -126,14 +126,14 @@ class Predicting(TinyWorld):
         numerics, = self.query("SELECT numerics FROM attempts")
         self.assertEqual(json.loads(numerics["numerics"])["compute"], "bf16")
 
-    def test_predictions_for_a_file_are_those_of_the_tasks_own_texts(self):
+    def test_predictions_for_a_file_equal_those_for_the_tasks_texts(self):
         folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: films.yaml")
                              .replace("[1, 2]", "[1]"))
         artifact = folder / "artifact.petl"
         rows = [line.split("\t") for line in
                 (self.root / "films-test.tsv").read_text().splitlines()[1:]]
         self.write("texts.txt", "".join(text + "\r\n" for _, text in rows))
-        # The artifact knows its labels: no declaration is needed.
+        # The artifact has the labels, so no declaration is needed.
         for words in ((), ("--task", "films.yaml")):
             found = self.lines("predict", "--artifact", artifact, "--input", "texts.txt", *words)
             self.assertEqual(len(found), len(rows))
@@ -143,7 +143,7 @@ class Predicting(TinyWorld):
         right = sum(row["label"] == label for row, (label, _) in zip(found, rows))
         own, = self.lines("predict", "--artifact", artifact, "--task", "films.yaml")
         self.assertAlmostEqual(own["metrics"]["accuracy"], right / len(rows), places=12)
-        # A tab makes a pair.
+        # A tab separates the texts of a pair.
         self.write("pairs.txt", "the film\tis good\nthe film is good\n")
         pair, whole = self.lines("predict", "--artifact", artifact, "--input", "pairs.txt")
         self.assertNotEqual(pair["logits"], whole["logits"])
@@ -181,7 +181,7 @@ class Predicting(TinyWorld):
         self.assertEqual((refused.code, refused.err),
                          (1, "petlab-trainer: standard input: cannot be read completely\n"))
 
-    def test_a_task_that_is_not_the_artifacts_is_refused(self):
+    def test_another_task_than_the_artifacts_is_refused(self):
         folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: films.yaml")
                              .replace("[1, 2]", "[1]"))
         words = ("predict", "--artifact", folder / "artifact.petl")
@@ -191,7 +191,7 @@ class Predicting(TinyWorld):
         self.assertEqual(self.trainer(*words, "--task", "grades.yaml", code=2).err,
                          "petlab-trainer: --task grades.yaml declares grades, must be a task of "
                          "the artifact: films\n")
-        # Labels in another order would name the head's outputs wrongly.
+        # With labels in another order, outputs would get the wrong labels.
         for labels, shown in (("labels: [fine, poor]\n", "fine, poor"),
                               ("labels: [poor, fair, fine]\n", "poor, fair, fine")):
             self.write("turned.yaml", TASK.replace("labels: [poor, fine]\n", labels)
@@ -201,7 +201,7 @@ class Predicting(TinyWorld):
                                  f"petlab-trainer: --task turned.yaml has the labels {shown}, "
                                  "must have those of the artifact: poor, fine\n")
 
-    def test_what_import_cannot_tell_of_adapterhubs_files_is_refused(self):
+    def test_ambiguous_adapterhub_files_are_refused(self):
         folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: films.yaml")
                              .replace("[1, 2]", "[1]"))
         exported = ("export", "--artifact", folder / "artifact.petl", "--format", "adapterhub",
@@ -211,7 +211,7 @@ class Predicting(TinyWorld):
         self.trainer(*exported)
         self.trainer(*exported)
         self.trainer(*imported)
-        # Readers would take these instead of the .bin files.
+        # Readers would prefer these to the .bin files.
         for older, newer in (("adapter.safetensors", "pytorch_adapter.bin"),
                              ("model_head.safetensors", "pytorch_model_head.bin")):
             file = self.write(f"out/{older}", "")
@@ -240,7 +240,7 @@ class Predicting(TinyWorld):
                              f"petlab-trainer: out/head_config.json: is missing, must describe "
                              f"the contents of {name} next to it\n")
 
-    def test_labels_that_are_not_those_of_the_built_in_task_are_refused(self):
+    def test_other_labels_than_the_built_in_tasks_are_refused(self):
         folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: films.yaml")
                              .replace("[1, 2]", "[1]"))
         self.trainer("export", "--artifact", folder / "artifact.petl", "--format", "adapterhub",
@@ -253,7 +253,7 @@ class Predicting(TinyWorld):
         words = ("predict", "--artifact", "in.petl", "--input", "texts.txt")
         row, = self.lines(*words)
         self.assertIn(row["label"], ("0", "1"))
-        # The same artifact with its labels turned.
+        # The same artifact with its labels reversed.
         data = bytearray((self.root / "in.petl").read_bytes())
         at = data.index(b'["0","1"]')
         data[at:at + 9] = b'["1","0"]'
@@ -264,7 +264,7 @@ class Predicting(TinyWorld):
                          "petlab-trainer: the built-in task cola has the labels 0, 1, must have "
                          "those of the artifact: 1, 0\n")
 
-    def test_a_backbone_that_the_artifact_was_not_trained_on_is_refused(self):
+    def test_another_backbone_than_the_artifacts_is_refused(self):
         folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: films.yaml")
                              .replace("[1, 2]", "[1]"))
         artifact = folder / "artifact.petl"
@@ -298,7 +298,7 @@ class Predicting(TinyWorld):
                          model / "expected.safetensors", "--out", "out.safetensors")
             found = read_safetensors(self.root / "out.safetensors")
             wanted = read_safetensors(model / "expected.safetensors")
-            told = json.loads((model / "expected.json").read_text())["tensors"]
+            described = json.loads((model / "expected.json").read_text())["tensors"]
             layers = json.loads((model / "config.json").read_text())["num_hidden_layers"]
             self.assertEqual(sorted(found), [f"hidden_states.{i}" for i in range(layers + 1)])
             mask = wanted["attention_mask"][1]
@@ -308,11 +308,11 @@ class Predicting(TinyWorld):
                 for i, (ours, theirs) in enumerate(zip(values, wanted[name][1])):
                     if mask[i // width] == 0:
                         self.assertEqual(ours, 0)
-                    elif abs(ours - theirs) > told[name]["atol"] + told[name]["rtol"] * abs(theirs):
+                    elif abs(ours - theirs) > described[name]["atol"] + described[name]["rtol"] * abs(theirs):
                         self.fail(f"{model.name} {name} at {i}: {ours}, expected {theirs}")
         print(f"{len(models)} golden models", flush=True)
 
-    def test_a_padded_token_changes_no_other_and_bad_inputs_are_refused(self):
+    def test_padding_changes_no_other_token_and_bad_inputs_are_refused(self):
         def inputs(ids, mask, **more):
             rows = len(ids)
             tensors = {"input_ids": ("I64", [rows, len(ids[0])], sum(ids, [])),

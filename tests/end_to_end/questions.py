@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Questions without SQL on the database of a scripted sweep, bad ones included."""
+"""Tests questions without SQL about a scripted sweep, including invalid ones."""
 import json
 import os
 import pathlib
@@ -30,7 +30,7 @@ grid: {seed: [1, 2, 3]}
         self.assertEqual(done.code, code, done)
         return done
 
-    def test_means_are_those_that_sql_gives(self):
+    def test_means_equal_those_computed_by_sql(self):
         rows = json.loads(self.ask("results", "--format", "json").out)
         self.assertEqual([row["variant"] for row in rows], ["small", "large"])
         wanted = self.query("SELECT variant, avg(value) AS mean, count(*) AS n FROM sweep_results "
@@ -41,7 +41,7 @@ grid: {seed: [1, 2, 3]}
         for form in ("table", "markdown", "csv", "jsonl"):
             self.assertIn("small", self.ask("results", "--format", form).out)
 
-    def test_a_trial_is_shown_with_all_that_is_known_of_it(self):
+    def test_show_prints_everything_about_a_trial(self):
         trial = self.query("SELECT trial_id FROM trials ORDER BY key LIMIT 1")[0]["trial_id"]
         shown = self.ask("show", trial).out
         for part in ("state", "done: finished in attempt 1", "asked as small", "module.bottleneck", "attempts",
@@ -58,7 +58,7 @@ grid: {seed: [1, 2, 3]}
         self.assertIn('did you mean "loss"',
                       self.ask("history", trial, "--metric", "lost", code=2).err)
 
-    def test_two_trials_differ_in_what_was_set(self):
+    def test_diff_shows_the_fields_that_were_set(self):
         first, second = [row["trial_id"] for row in self.query(
             "SELECT trial_id FROM trials WHERE seed = 1 ORDER BY key")]
         rows = json.loads(self.ask("diff", first, second, "--format", "json").out)
@@ -72,7 +72,7 @@ grid: {seed: [1, 2, 3]}
         self.assertEqual([(row["task"], row["pairs"], row["verdict"]) for row in rows],
                          [("films", 3, "equal in every pair")])
 
-    def test_what_is_wrong_is_said_in_one_line(self):
+    def test_problems_are_reported_in_one_line(self):
         for words, wanted in [
                 (["results", "--where", "variant=smal"],
                  "no trial has variant smal; did you mean small?"),
@@ -87,7 +87,7 @@ grid: {seed: [1, 2, 3]}
             self.assertEqual(self.ask(*words, code=2).err, f"petlab: {wanted}\n")
         self.assertIn("trial zzzz is not in", self.ask("show", "zzzz", code=2).err)
 
-    def test_the_page_names_every_table_and_view_and_no_other(self):
+    def test_the_page_lists_exactly_the_tables_and_views(self):
         root = pathlib.Path(__file__).resolve().parents[2]
         page = (root / "docs/reference/database.md").read_text()
         there = {row["name"] for row in self.query(
@@ -99,7 +99,7 @@ grid: {seed: [1, 2, 3]}
         self.assertGreater(len(named), 20)
         self.assertEqual(set(named) - there, set())
 
-    def test_an_empty_database_a_file_that_is_none_and_a_closed_pipe(self):
+    def test_an_empty_database_an_invalid_file_and_a_closed_pipe(self):
         self.write("nothing.yaml", "sweep: none\nbase: {backbone: ./tiny, task: films.yaml}\n")
         self.petlab("db", "import", "--db", "empty.db", "--runs", "none.runs")
         (self.root / "none.runs").mkdir(exist_ok=True)
@@ -112,8 +112,8 @@ grid: {seed: [1, 2, 3]}
             done = self.petlab(word, "--db", "text.db")
             self.assertEqual(done.code, 1, done)
             self.assertEqual(done.err.count("\n"), 1)
-        # As any program whose reader has gone; it goes before petlab begins, which would else be done
-        # at times, as a pipe has room for all that it prints.
+        # Like any program, petlab ends by SIGPIPE without a reader. The reader is closed before petlab
+        # starts because the pipe could hold all output.
         reader, writer = os.pipe()
         os.close(reader)
         done = subprocess.run([PROGRAMS / "petlab", "results", "--db", self.root / "sweep.db"],
@@ -131,7 +131,7 @@ grid: {seed: [1, 2, 3]}
         log.write_text("a\n\n")
         self.assertEqual(self.ask("logs", trial, "--tail", 1).out, "\n")
 
-    def test_help_and_completion_know_every_command_and_word(self):
+    def test_help_and_completion_list_every_command_and_word(self):
         self.assertIn("--where", self.petlab("help", "results").out)
         self.assertIn("training.learning_rate", self.petlab("help", "fields").out)
         self.assertIn("results", self.petlab("help").out)
@@ -161,7 +161,7 @@ grid: {seed: [1, 2, 3]}
             env=self.environment() | {"PATH": f"{PROGRAMS}:/usr/bin:/bin"}, check=True)
         self.assertEqual(done.stdout, "history\n")
 
-    def test_init_writes_a_sweep_for_what_is_here(self):
+    def test_init_writes_a_sweep_for_this_machine(self):
         done = self.petlab("init", "first.yaml")
         self.assertEqual(done.code, 1, done)
         self.assertIn("petlab fetch backbone", done.err)
@@ -176,7 +176,7 @@ grid: {seed: [1, 2, 3]}
         plan = self.petlab("plan", "first.yaml", "--worker", WORKER)
         self.assertEqual(plan.code, 0, plan)
         text = (self.root / "first.yaml").read_text()
-        # Every commented field is one that can be taken in.
+        # Every commented field is valid when uncommented.
         opened = re.sub(r"^  # ([a-z_.]+: )", r"  \1", text, flags=re.M)
         self.write("all.yaml", opened)
         plan = self.petlab("plan", "all.yaml", "--worker", WORKER)

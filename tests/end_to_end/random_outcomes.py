@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Never exit code 0 with work left, and never another where all is done: random trials and interrupts.
+"""Tests that the exit code is 0 exactly if all trials are done, with random trials and interrupts.
 
-usage: random_outcomes.py FOLDER_OF_PROGRAMS; PETLAB_TEST_ROUNDS (5) and PETLAB_TEST_SEED (1) say how many
-sweeps, and which.
+usage: random_outcomes.py FOLDER_OF_PROGRAMS; PETLAB_TEST_ROUNDS (5) sets the number of sweeps,
+PETLAB_TEST_SEED (1) the first of them.
 """
 import json
 import os
@@ -22,7 +22,7 @@ PHASES = ["begin", "loading", "training", "training", "checkpointing", "end"]
 
 
 class RandomOutcomes(ScriptedWorld):
-    def test_exit_code_0_exactly_where_all_is_done(self):
+    def test_the_exit_code_is_0_exactly_if_all_is_done(self):
         for seed in range(SEED, SEED + ROUNDS):
             with self.subTest(seed=seed):
                 self.round(random.Random(seed))
@@ -44,7 +44,7 @@ class RandomOutcomes(ScriptedWorld):
             done = self.end(process)
             seen.append((done.code, asked, done.err[-600:]))
             self.check_code(done, asked, killed, self.states(words))
-        # What was wrong with them is over after three attempts.
+        # Trials misbehave in their first three attempts at most.
         for _ in range(8):
             done = self.run_scripted(*words, "--rerun", "failed", slots=2)
             self.check_code(done, False, False, self.states(words))
@@ -59,19 +59,19 @@ class RandomOutcomes(ScriptedWorld):
         return [trial["state"] for trial in json.loads(plan.out)["trials"]]
 
     def check_code(self, done, asked, killed, states):
-        told = (done, states)
-        self.assertEqual(done.code == 0, set(states) == {"done"}, told)
+        context = (done, states)
+        self.assertEqual(done.code == 0, set(states) == {"done"}, context)
         self.assertIn(done.code, {0, 1, 3} | ({-signal.SIGKILL} if killed else set())
-                      # A signal that comes before petlab has taken over its signals just ends it.
+                      # Before petlab installs its handlers, a signal ends it.
                       | ({-signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP, -signal.SIGUSR1}
-                         if asked else set()), told)
+                         if asked else set()), context)
         if done.code == 3:
-            self.assertTrue(asked, told)
+            self.assertTrue(asked, context)
         if done.code == 1:
-            self.assertTrue("failed" in states or "is stopped" in done.err, told)
+            self.assertTrue("failed" in states or "is stopped" in done.err, context)
 
     def disturb(self, draw, process):
-        """Does something to the run, perhaps. Whether it was asked to stop, and whether killed."""
+        """May interrupt or kill the run. Returns whether it was asked to stop, and whether killed."""
         asked = killed = False
         for _ in range(draw.choice([0, 1, 1, 2])):
             time.sleep(draw.random() * 0.4)

@@ -1,4 +1,4 @@
-"""Questions drawn at random about a database that is given by its slow answers."""
+"""Random questions about a database given as SlowAnswers."""
 import json
 import re
 
@@ -12,7 +12,7 @@ ROWS = ("variant", "sweep", "seed", "module_kind", "module_bottleneck", "module_
 
 
 def written(field, value):
-    """A value as --where takes it, and its meanings: of the free group a number, or the text."""
+    """A value in the syntax of --where, and its meanings: for user fields a number may also be a text."""
     if value is None:
         return "null", [None]
     if field in SWITCHES:
@@ -64,11 +64,11 @@ class Question:
         self.texts.append(f"{field}{comparison}{','.join(text for text, _ in parts)}")
 
     def has(self, *fields):
-        """Whether a condition is about one of the fields."""
+        """True if a condition has one of the fields."""
         return bool({field for field, _, _ in self.where} & set(fields))
 
     def all_equal(self):
-        """Whether a mapping from fields to values says the same."""
+        """True if a mapping from fields to values can express the conditions."""
         return all(one == "=" for _, one, _ in self.where) and len({one for one, _, _ in self.where}) == len(self.where)
 
     def __repr__(self):

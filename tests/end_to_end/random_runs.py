@@ -1,7 +1,7 @@
-"""Runs folders drawn at random: what sweeps, workers and users of petlab may leave there.
+"""Random runs folders, with any files that sweeps, workers and users of petlab may leave.
 
-Several sweeps share trials; names and ids look like numbers; attempts crash and are resumed, rerun and
-discarded; values are undefined, reported twice at a step, or of a task that is not the trial's.
+Several sweeps share trials. Names and ids look like numbers. Attempts crash and are resumed, rerun and
+discarded. Values are undefined, reported twice at a step, or belong to a task that the trial does not have.
 """
 import json
 import os
@@ -18,18 +18,18 @@ TAGS = ("good", "007", "true", "paper")
 IDS = ("0766141335751065", "1902488289551e33", "1234567890123456", "00000000000000e1", "0000000000000010")
 USERS = ({}, {"k": 1}, {"k": "1"}, {"k": 1.5}, {"k": None}, {"k": True}, {"k": "x, y"}, {"k": "007"},
          {"k": 1, "note": "a'b"}, {"k": -2, "note": None}, {"k": 9007199254740993})
-# What most attempts ran with; the others are stale.
+# The numerics version of most attempts. The others are stale.
 NUMERICS = "2"
 
 
 def living_owner():
-    """The name of an orchestrator that lives as long as this test."""
+    """An orchestrator's name with the pid and start time of this process."""
     start = pathlib.Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
     return f"{os.getpid()}-{start}-abc"
 
 
 class RandomRuns:
-    """Writes one runs folder from a seed. What it draws is in the files alone."""
+    """Writes one runs folder from a seed. Only its files contain what was drawn."""
 
     def __init__(self, folder, seed):
         self.folder, self.draw = folder, random.Random(seed)
@@ -72,9 +72,9 @@ class RandomRuns:
         tasks = draw.sample([("films",), ("grades",), ("films", "grades"), ("007",)], draw.randint(1, 3))
         seeds = draw.sample([1, 2, 3, 4, 42, -7], draw.randint(1, 5))
         members, own, former = [], {}, set()
-        # A sweep without variants has one without a name.
+        # A sweep without variants has one with an empty name.
         for variant in draw.sample(VARIANTS, draw.randint(1, 4)) if self.chance(0.9) else [""]:
-            # Of few values, so that sweeps and variants share trials.
+            # Few values, so that sweeps and variants share trials.
             module = draw.choice([("adapter", False, 8), ("adapter", True, 8), ("adapter", False, 16), ("lora", False, 8)])
             user, rates = draw.choice(USERS), draw.choice([[1e-3], [1e-3], [1e-3, 1e-4]])
             for those in tasks:
@@ -98,7 +98,7 @@ class RandomRuns:
                      "digest": "sha256:0"}] +
                    [{"trial": trial, "backbone_digest": "sha256:b", "bls_bits": 1000.5, "stored_bits": 1001,
                      "config": config} for trial, config in own.items()] +
-                   # One without a variant left the sweep when its file was edited.
+                   # Trials without a member line were removed from the sweep by an edit.
                    [{"member": trial, "variant": variant} for trial, variant in members if trial not in former])
         if self.chance(0.4):
             self.remarks(f"sweeps/{name}.remarks")
@@ -146,7 +146,7 @@ class RandomRuns:
             self.remarks(f"{trial}/remarks.jsonl")
 
     def attempt(self, trial, config, number, fate, resume):
-        """Writes one; returns what a later attempt may resume from."""
+        """Writes an attempt. Returns the checkpoint from which a later attempt may resume."""
         draw, tasks = self.draw, config.get("tasks") or [config["task"]]
         folder = f"{trial}/{number}"
         self.write(f"{folder}/trial.json", [{"v": 1, "trial": trial, "attempt": number, "config": config}])

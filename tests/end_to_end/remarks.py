@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tags and notes on trials and sweeps, and where they go.
+"""Tests tags and notes on trials and sweeps, and their place in files, merges and answers.
 
 usage: remarks.py FOLDER_OF_PROGRAMS
 """
@@ -25,12 +25,12 @@ class Remarks(ExchangeWorld):
         return done.out if code == 0 else done.err
 
     def rows(self, where, name="a"):
-        """Ids of trials with results that a condition finds."""
+        """Ids of trials with results that a condition selects."""
         done = self.petlab("results", "--db", f"{name}.db", "--by", "trial_id", "--where", where, "--format", "json")
         self.assertEqual(done.code, 0, done)
         return [row["trial_id"] for row in json.loads(done.out) if row["trial_id"] in self.ids]
 
-    def test_tags_come_and_go_and_conditions_find_them(self):
+    def test_tags_are_set_and_removed_and_conditions_select_by_them(self):
         first, second, third, fourth = self.ids
         self.assertEqual(self.tags(first, second[:12], "+good", "+lr-sweep"),
                          f"{first}  good, lr-sweep\n{second}  good, lr-sweep\n")
@@ -53,12 +53,12 @@ class Remarks(ExchangeWorld):
                           {"tag": "lr-sweep", "trials": 2}, {"tag": "paper", "trials": 8}])
         done = self.petlab("results", "--db", "a.db", "--where", "tag=god")
         self.assertEqual((done.code, done.err), (2, "petlab: no trial has tag god; did you mean good?\n"))
-        # What is so already is not written down again.
+        # Remarks that change nothing are not written.
         before = self.files("a")
         self.tags(second, "+good", "-none")
         self.assertEqual(self.files("a"), before)
 
-    def test_a_tag_of_a_clock_that_was_ahead_can_be_taken_off(self):
+    def test_a_tag_set_with_a_fast_clock_can_be_removed(self):
         trial = self.ids[0]
         self.tags(trial, "+good")
         with sqlite3.connect(self.root / "a.db") as database:
@@ -89,7 +89,7 @@ class Remarks(ExchangeWorld):
                          ["note", "note", "tag", "tag", "untag"])
         self.assertIn("for the paper", self.on("a", "note", "--sweep", "shared").out)
 
-    def test_what_cannot_be_a_tag_or_a_note_is_refused_and_nothing_is_written(self):
+    def test_invalid_tags_and_notes_are_refused_and_nothing_is_written(self):
         first = self.ids[0]
         before = self.files("a")
         for words, message in (
@@ -123,7 +123,7 @@ class Remarks(ExchangeWorld):
         self.assertEqual(complete("note", "--db", "a.db", first[:6]), [first])
         self.assertIn("tag=", complete("results", "--db", "a.db", "--where", "ta"))
 
-    def test_they_come_with_archives_and_merges_once(self):
+    def test_archives_and_merges_transfer_them_once(self):
         first, second = self.ids[:2]
         self.tags(first, "+good", "+bad")
         self.tags(first, "-bad")
@@ -139,7 +139,7 @@ class Remarks(ExchangeWorld):
         self.assertEqual(self.remarks("b"), wanted)
         self.on("b", "db", "check")
         self.assertEqual(self.as_json("b", "db", "import", "a.tar.gz")["remarks"], 0)
-        # Both say something: all of it is there on both sides then, the latest of a tag decides.
+        # Remarks of both sides are merged. For each tag the latest remark counts.
         self.tags(first, "-good", name="b")
         self.tags(second, "+b", name="b")
         self.tags(second, "+a")
@@ -148,10 +148,10 @@ class Remarks(ExchangeWorld):
         self.assertEqual(self.remarks("a"), self.remarks("b"))
         self.assertEqual(self.tags(first, second), f"{first}  no tags\n{second}  a, b\n")
         self.on("a", "db", "check")
-        # The runs folder holds all of it.
+        # The runs folder has everything for a rebuild.
         self.assertEqual(self.petlab("db", "rebuild", "--db", "r.db", "--runs", "a.runs").code, 0)
         self.assertEqual(self.remarks("r"), self.remarks("a"))
-        # What the database has not, check tells and ingest brings.
+        # check reports remarks that the database lacks, and import reads them.
         with open(self.root / f"a.runs/{first}/remarks.jsonl", "a") as file:
             file.write('{"v":1,"time":9,"tag":"late"}\n{"v":1,"time":10,"tag":"a b"}\n{"v":1,"tim')
         found = json.loads(self.on("a", "db", "check", "--json", code=1).out)["findings"]
@@ -164,7 +164,7 @@ class Remarks(ExchangeWorld):
                           "UNION ALL SELECT s.name, what, text, time FROM sweep_remarks JOIN sweeps s ON s.key = sweep "
                           "ORDER BY 1, 4, 2, 3", f"{name}.db")
 
-    def test_killed_at_any_call_a_tag_is_there_or_not_and_repeated_it_is(self):
+    def test_a_tag_command_killed_at_any_call_can_be_repeated(self):
         first = self.ids[0]
         calls = "write,pwrite64,fdatasync,ftruncate,unlink,rename,mkdir"
         for at in range(1, 60, EVERY):
@@ -174,7 +174,7 @@ class Remarks(ExchangeWorld):
             self.faults = ""
             self.assertIn(self.petlab("db", "import", "--db", "k.db", "--runs", "k.runs").code, (0, 1))
             self.assertEqual(self.tags(first, "+good", name="k"), f"{first}  good\n")
-            # Half a line of the killed one is named, and nothing else.
+            # The only finding is the incomplete line of the killed command.
             found = self.petlab("db", "check", "--json", "--db", "k.db", "--runs", "k.runs").out
             self.assertLessEqual({one["kind"] for one in json.loads(found)["findings"]}, {"unreadable_file"})
             if done.code == 0:

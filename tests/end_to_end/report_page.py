@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Report pages in a real Chromium: what they draw, what they do by mouse and keyboard, what they may.
+"""Tests report pages in a real Chromium: drawing, mouse and keyboard, and their security policy.
 
 usage: report_page.py FOLDER_OF_PROGRAMS
 """
@@ -30,7 +30,7 @@ grid:
   seed: [1, 2]
 """
 EVIL = "<script>alert(1)</script>"
-# What would be an expression of Vega, were it not a text.
+# A text that would be harmful as a Vega expression.
 SIGNAL = "datum.constructor.constructor('alert(2)')()"
 REPORT = """report: pages
 about: "{evil} about"
@@ -57,7 +57,7 @@ sections:
         - {{key: one, name: "{signal}", where: {{variant: [small, middle]}}}}
         - {{key: two, name: "{evil}", where: {{variant: large}}}}
 """.format(evil=EVIL, signal=SIGNAL)
-PATIENCE = 60_000  # ms; a page is made anew as often as a tenth of the time allows
+PATIENCE = 60_000  # ms; rendering a page may take at most a tenth of the time, so updates can be rare
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
@@ -74,7 +74,7 @@ class ReportPage(ScriptedWorld):
         (self.root / "home/figures").symlink_to(FIGURES)
         done = self.petlab("run", "sweep.yaml", "--slots", 2, "--retry-delay", "10ms", "--retries",
                            0, "--worker", WORKER)
-        self.assertEqual(done.code, 1, done)  # the broken variant
+        self.assertEqual(done.code, 1, done)  # because of the broken variant
         for folder in self.attempt_folders():
             lines = [f"line {line} of it" for line in range(1, 31)]
             (folder / "log.txt").write_text("\n".join([*lines, "\033[31mthe end"]) + "\n")
@@ -86,7 +86,7 @@ class ReportPage(ScriptedWorld):
         self.assertEqual((done.code, done.err), (0, ""), done)
 
     def open(self, viewport=WIDE, **options):
-        """The page, without a network; what it says and asks for is in self.said and self.asked."""
+        """Opens the page without a network. Records its console messages and requested URLs."""
         browser = PLAYWRIGHT.chromium.launch(
             executable_path=shutil.which("chromium"),
             args=["--no-sandbox", "--disable-gpu", "--disable-background-networking",
@@ -94,30 +94,30 @@ class ReportPage(ScriptedWorld):
         self.addCleanup(browser.close)
         context = browser.new_context(viewport=viewport, offline=True, **options)
         page = context.new_page()
-        self.said, self.asked = [], []
-        page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: (self.said.append(f"dialog: {dialog.message}"),
+        self.console_texts, self.requested_urls = [], []
+        page.on("console", lambda message: self.console_texts.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: self.console_texts.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: (self.console_texts.append(f"dialog: {dialog.message}"),
                                           dialog.dismiss()))
-        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("request", lambda request: self.requested_urls.append(request.url))
         page.goto((self.root / "out/pages.html").as_uri())
         page.wait_for_selector(".plot[data-drawn]")
         return page
 
     def assert_silent(self):
-        """Nothing went wrong in the page, and it asked for nothing but itself."""
-        self.assertEqual(self.said, [])
-        asked = [url for url in self.asked if not url.startswith("data:,")]
-        self.assertEqual(asked, [(self.root / "out/pages.html").as_uri()])
+        """Checks that the page had no errors and made no requests except for itself."""
+        self.assertEqual(self.console_texts, [])
+        requests = [url for url in self.requested_urls if not url.startswith("data:,")]
+        self.assertEqual(requests, [(self.root / "out/pages.html").as_uri()])
 
     def assert_rows(self, page, heads):
-        """Waits for these heads of rows that are shown: a page answers when it comes to it."""
+        """Waits until the page shows exactly these row headers."""
         expect(page.locator("#scores tbody tr:visible th[scope=row]")).to_have_text(heads)
 
     def assert_focused(self, page, id):
         expect(page.locator(f'[id="{id}"]')).to_be_focused()
 
-    def test_nothing_goes_wrong_and_nothing_is_asked_for(self):
+    def test_a_page_has_no_errors_and_makes_no_requests(self):
         page = self.open()
         self.assertEqual(page.locator("h1").inner_text(), "pages")
         self.assertEqual(page.locator(".about").first.inner_text(), f"{EVIL} about")
@@ -126,10 +126,10 @@ class ReportPage(ScriptedWorld):
         page.keyboard.press("Escape")
         self.assert_silent()
 
-    def test_figures_are_drawn_from_the_data_within(self):
+    def test_figures_are_drawn_from_the_pages_data(self):
         page = self.open()
         marks = page.locator("#sizes .plot .mark-symbol.role-mark path")
-        # Three sizes, and a click surface of the legend aside.
+        # Three sizes, without the legend's clickable area.
         self.assertEqual(marks.count(), 3)
         self.assertEqual(page.locator("#sizes .plot .mark-line.role-mark path").count(), 2)
         self.assertEqual(page.locator("#sizes .plot .mark-rule.role-mark line").count(), 3)
@@ -147,7 +147,7 @@ class ReportPage(ScriptedWorld):
                 Number(mark.getAttribute('opacity')) < 0.5)""")
         self.assert_silent()
 
-    def test_a_figure_is_as_wide_as_there_is_room_again(self):
+    def test_a_figure_adapts_to_the_available_width(self):
         page = self.open()
         width = "Number(document.querySelector('#sizes .plot svg').getAttribute('width'))"
         first = page.evaluate(width)
@@ -158,7 +158,7 @@ class ReportPage(ScriptedWorld):
         page.wait_for_function(f"() => {width} == {first}", timeout=PATIENCE)
         self.assert_silent()
 
-    def test_a_table_says_by_its_looks_that_it_goes_on(self):
+    def test_a_table_shows_that_it_can_be_scrolled(self):
         page = self.open({"width": 390, "height": 844})
         scroll = page.locator("div.scroll", has=page.locator('[aria-label="Scores"]'))
         expect(scroll).to_have_class("scroll more")
@@ -181,7 +181,7 @@ class ReportPage(ScriptedWorld):
         self.assert_rows(page, [EVIL, "broken", "middle", "large"])
         size.click()
         self.assert_rows(page, planned)
-        # What has no value comes last both ways.
+        # Rows without a value are last in both orders.
         score = page.get_by_role("button", name="score", exact=True)
         for direction in ("descending", "ascending"):
             score.click()
@@ -204,7 +204,7 @@ class ReportPage(ScriptedWorld):
         expect(page.locator("#scores td:visible")).to_have_count(4 * 3)
         self.assert_silent()
 
-    def test_a_cell_tells_its_trials(self):
+    def test_a_cell_shows_its_trials(self):
         page = self.open()
         page.locator('[id="scores/middle/score"]').click()
         dialog = page.get_by_role("dialog", name="middle · score")
@@ -217,9 +217,9 @@ class ReportPage(ScriptedWorld):
         for words in ("pages: middle", f"petlab show {ids[0]}", "finished", "scripted-worker 1",
                       "module_bottleneck", "training_learning_rate"):
             expect(opened).to_contain_text(words)
-        # The seed is what they differ in.
+        # Its trials differ only in the seed.
         expect(opened.locator("dt.differs")).to_have_text(["seed"])
-        # A line a trial over the steps at which it was validated.
+        # The chart has one line for each trial over its validated steps.
         page.wait_for_selector("dialog .plot[data-drawn]")
         expect(dialog.locator("select")).to_have_value("validation films accuracy")
         marks = dialog.locator(".plot .mark-symbol.role-mark path")
@@ -228,7 +228,7 @@ class ReportPage(ScriptedWorld):
         expect(marks).to_have_count(2 * 40)
         page.get_by_role("button", name="Close").click()
         expect(dialog).to_be_hidden()
-        # One that failed says why, with the last lines of its log.
+        # A failed trial has its reason and the last lines of its log.
         page.locator('[id="scores/broken/score"]').click()
         failed = page.get_by_role("dialog", name="broken · score")
         failed.locator("summary").first.click()
@@ -236,12 +236,12 @@ class ReportPage(ScriptedWorld):
                       "line 30 of it", "\N{REPLACEMENT CHARACTER}[31mthe end"):
             expect(failed).to_contain_text(words)
         self.assertNotIn("line 19 of it", failed.inner_text())
-        # Beside it is outside of it.
+        # A click outside the dialog closes it.
         page.mouse.click(5, 5)
         expect(failed).to_be_hidden()
         self.assert_silent()
 
-    def test_everything_is_reached_by_keyboard_alone(self):
+    def test_everything_can_be_reached_by_keyboard(self):
         page = self.open()
         for _ in range(40):
             page.keyboard.press("Tab")
@@ -258,7 +258,7 @@ class ReportPage(ScriptedWorld):
         dialog = page.get_by_role("dialog", name="middle · score")
         dialog.wait_for()
         expect(page.locator("#tip")).to_be_hidden()
-        # Tab stays within, and a trial is opened by Enter.
+        # Tab stays inside the dialog, and Enter opens a trial.
         for _ in range(10):
             page.keyboard.press("Tab")
             if page.evaluate("document.activeElement.tagName") == "SUMMARY":
@@ -268,7 +268,7 @@ class ReportPage(ScriptedWorld):
         page.keyboard.press("Escape")
         expect(dialog).to_be_hidden()
         self.assert_focused(page, "scores/middle/score")
-        # One stop a table: the next is behind it. Up from the first row is the column's button.
+        # A table is a single tab stop. Up from the first row leads to the column's button.
         page.keyboard.press("ArrowUp")
         page.keyboard.press("ArrowUp")
         expect(page.get_by_role("button", name="score", exact=True)).to_be_focused()
@@ -296,13 +296,13 @@ class ReportPage(ScriptedWorld):
                     found = page.evaluate("axe.run().then((result) => result.violations.map("
                                           "(one) => [one.id, one.nodes.map((node) => node.html)]))")
                     self.assertEqual(found, [], f"{viewport['width']} {scheme} {state}")
-                # Nothing is wider than the screen but what scrolls within itself.
+                # Nothing is wider than the screen, except parts that scroll.
                 self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"),
                                      viewport["width"])
 
-    def test_the_policy_lets_nothing_else_run(self):
+    def test_the_policy_blocks_all_other_scripts(self):
         page = self.open()
-        with page.expect_console_message(lambda said: "Content Security Policy" in said.text):
+        with page.expect_console_message(lambda message: "Content Security Policy" in message.text):
             self.assertEqual(page.evaluate("""() => {
                 const script = document.createElement("script");
                 script.textContent = "window.ran = true";
@@ -314,7 +314,7 @@ class ReportPage(ScriptedWorld):
         for word in ("unsafe-eval", "script-src 'unsafe-inline'", "http"):
             self.assertNotIn(word, policy)
 
-    def test_a_printed_page_is_for_paper(self):
+    def test_a_printed_page_is_laid_out_for_paper(self):
         page = self.open(color_scheme="dark")
         page.emulate_media(media="print", color_scheme="dark")
         expect(page.locator(".tools").first).to_be_hidden()
@@ -323,7 +323,7 @@ class ReportPage(ScriptedWorld):
         self.assertEqual(colours[0][0], "rgb(255, 255, 255)")
         self.assertEqual(colours[1][1], "rgb(0, 0, 0)")
 
-    def test_a_page_without_its_script_is_whole(self):
+    def test_a_page_is_complete_without_its_script(self):
         page = self.open_without_script()
         self.assertEqual(page.locator("#scores tbody tr").count(), 4)
         self.assertEqual(page.locator("#sizes tbody tr").count(), 3)
@@ -343,19 +343,19 @@ class LivePage(ScriptedWorld):
     serve = serving.Serving.serve
 
     def open(self, address):
-        """Another browser; what it says and asks for is in .said and .asked of the page."""
+        """Opens another browser. Records the page's console messages and requested URLs in the page."""
         browser = PLAYWRIGHT.chromium.launch(
             executable_path=shutil.which("chromium"),
             args=["--no-sandbox", "--disable-gpu", "--disable-background-networking",
                   "--no-first-run"])
         self.addCleanup(browser.close)
         page = browser.new_context(viewport=WIDE).new_page()
-        page.said, page.asked = [], []
-        page.on("console", lambda message: page.said.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: page.said.append(f"error: {error}"))
-        page.on("request", lambda request: page.asked.append(request.url))
+        page.console_texts, page.requested_urls = [], []
+        page.on("console", lambda message: page.console_texts.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: page.console_texts.append(f"error: {error}"))
+        page.on("request", lambda request: page.requested_urls.append(request.url))
         page.goto(address)
-        # Gone with a reload.
+        # A reload would remove this.
         page.evaluate("window.stays = true")
         return page
 
@@ -364,7 +364,7 @@ class LivePage(ScriptedWorld):
             has=page.get_by_role("rowheader", name=variant, exact=True))
         return row.locator("td.number[data-value]")
 
-    def test_two_browsers_are_told_what_happens_and_when_the_server_ends(self):
+    def test_two_browsers_show_updates_and_the_end_of_the_server(self):
         gate = self.root / "gate"
         self.write_sweep({"steps": 3}, {"steps": 40, "gate": str(gate), "checkpoint_every": 30})
         run = self.start_scripted()
@@ -382,10 +382,10 @@ class LivePage(ScriptedWorld):
             expect(page.locator("#live-now progress")).to_have_attribute("value", "30")
             expect(page.locator("ul.progress")).to_contain_text("1 of 2 trials done",
                                                                 timeout=PATIENCE)
-            # Its size is known before it has run; a score is not.
+            # A pending trial has a size, but no score yet.
             expect(self.scores_of(page, "v1")).not_to_have_count(1)
             expect(self.scores_of(page, "v2")).to_have_count(1)
-        # What a reader has opened stays open.
+        # Open parts and filters stay across updates.
         first = pages[0]
         first.locator("#scripted .columns summary").click()
         filtering = first.get_by_role("searchbox")
@@ -405,7 +405,7 @@ class LivePage(ScriptedWorld):
         expect(dialog).to_contain_text(second)
         first.keyboard.press("Escape")
         for page in pages:
-            self.assertEqual(page.said, [])
+            self.assertEqual(page.console_texts, [])
         server.send_signal(signal.SIGINT)
         self.assertEqual(self.end(server).code, 0)
         for page in pages:
@@ -416,9 +416,9 @@ class LivePage(ScriptedWorld):
         for page in pages:
             expect(page.locator("#live-state")).to_contain_text("live, as of", timeout=PATIENCE)
             self.assertTrue(page.evaluate("window.stays"))
-            for line in page.said:  # of the connection that was lost, and of it alone
+            for line in page.console_texts:  # only errors about the lost connection
                 self.assertRegex(line, r"^error: Failed to load resource: net::ERR_")
-            self.assertEqual([url for url in page.asked
+            self.assertEqual([url for url in page.requested_urls
                               if not url.startswith(address) and not url.startswith("data:,")], [])
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A database knows its runs folder, and what its sweeps were before they were edited.
+"""Tests that a database records its runs folder, and earlier definitions of its sweeps.
 
 usage: runs_folders.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator.
 """
@@ -55,7 +55,7 @@ class RunsFolders(ScriptedWorld):
             done = self.petlab(*words, "--db", "other/all.db")
             self.assertIn("runs: ROOT/other/deep/runs\n", done.out)
         self.assertEqual([path.name for path in (self.root / "other").iterdir() if path.is_dir()], ["deep"])
-        # Another sweep of the same database has no folder of its own.
+        # Another sweep of the same database has no separate folder.
         text = (self.root / "sweeps/sweep.yaml").read_text()
         self.write("sweeps/second.yaml", text.replace("sweep: scripted", "sweep: second").replace(
             "seed: 2", "seed: 3"))
@@ -67,7 +67,7 @@ class RunsFolders(ScriptedWorld):
         if os.geteuid() != 0:
             self.skipTest("only root can be two users")
         self.assertEqual(self.run_it().code, 0)
-        # As a group does that wants to share it.
+        # Permissions of a group that shares the folder.
         subprocess.run(["chmod", "-R", "a+rwX", self.root], check=True)
         before = self.query("SELECT count(*) AS n FROM attempts", "sweeps/sweep.db")
         done = self.petlab("run", "sweeps/sweep.yaml", "--rerun", "all", "--worker", WORKER,
@@ -87,7 +87,7 @@ class RunsFolders(ScriptedWorld):
         os.symlink("moved/a.db", self.root / "link.db")
         self.assertEqual(self.petlab("logs", trial, "--db", "link.db").code, 0)
 
-    def test_a_runs_folder_that_is_gone_is_named_and_not_made_anew(self):
+    def test_a_missing_runs_folder_is_reported_and_not_created(self):
         self.assertEqual(self.run_it().code, 0)
         trial = self.trial("sweeps/sweep.db")
         (self.root / "sweeps/sweep.runs").rename(self.root / "elsewhere")
@@ -101,38 +101,38 @@ class RunsFolders(ScriptedWorld):
         self.assertIn("sweeps/sweep.runs: the runs folder of sweeps/sweep.db is missing",
                       done.err)
         self.assertFalse((self.root / "sweeps/sweep.runs").exists())
-        # Named once, it is known.
+        # Once named, it is recorded.
         done = self.petlab("db", "import", "--db", "sweeps/sweep.db", "--runs", "elsewhere")
         self.assertEqual(done.code, 0, done)
         self.assertEqual(self.petlab("logs", trial, "--db", "sweeps/sweep.db").code, 0)
         self.assertEqual(self.run_it().code, 0)
 
-    def test_an_edited_sweep_tells_what_it_lost(self):
+    def test_an_edited_sweep_reports_removed_trials(self):
         self.assertEqual(self.run_it().code, 0)
         text = (self.root / "sweeps/sweep.yaml").read_text()
         self.write("sweeps/sweep.yaml", text.replace("seed: 2", "seed: 3"))
-        told = ("1 finished trial of earlier definitions of sweep scripted is no longer in it "
+        note = ("1 finished trial of earlier definitions of sweep scripted is no longer in it "
                 "or in its tables; the view former_sweep_results has the values that it "
                 "reported\n")
-        self.assertIn("note: " + told, self.petlab("plan", "sweeps/sweep.yaml").out)
+        self.assertIn("note: " + note, self.petlab("plan", "sweeps/sweep.yaml").out)
         done = self.run_it()
         self.assertEqual(done.code, 0, done)
-        self.assertIn(told, done.err)
+        self.assertIn(note, done.err)
         former = "SELECT DISTINCT variant, seed FROM former_sweep_results WHERE sweep = 'scripted'"
         self.assertEqual(self.query(former, "sweeps/sweep.db"), [{"variant": "v2", "seed": 2}])
-        self.assertIn(told, self.run_it().err)  # and again
+        self.assertIn(note, self.run_it().err)  # every run repeats it
         plan = json.loads(self.petlab("plan", "sweeps/sweep.yaml", "--json").out)
-        self.assertIn(told[:-1], plan["notes"])
-        # A database made anew has them too, without the variant.
+        self.assertIn(note[:-1], plan["notes"])
+        # A rebuilt database has them too, but without the variant.
         done = self.petlab("db", "rebuild", "--db", "new.db", "--runs", "sweeps/sweep.runs")
         self.assertEqual(done.code, 0, done)
         self.assertEqual(self.query(former, "new.db"), [{"variant": None, "seed": 2}])
-        # What comes back is a member.
+        # A trial that is in the sweep again is no longer a former one.
         self.write("sweeps/sweep.yaml", text)
         self.assertEqual(self.run_it().code, 0)
         self.assertEqual(self.query(former, "sweeps/sweep.db"), [{"variant": "v2", "seed": 3}])
 
-    def test_a_database_of_an_earlier_petlab_learns_all_this(self):
+    def test_a_database_of_an_earlier_petlab_is_updated(self):
         self.assertEqual(self.run_it().code, 0)
         with sqlite3.connect(self.root / "sweeps/sweep.db") as database:
             for statement in ("DROP VIEW former_sweep_results", "DROP TABLE former_sweep_trials",
@@ -148,8 +148,8 @@ class RunsFolders(ScriptedWorld):
                          [{"value": "sweep.runs"}])
         self.assertEqual(self.query("SELECT * FROM former_sweep_results", "sweeps/sweep.db"), [])
 
-    def test_files_that_a_worker_cannot_read_are_found_before_the_first_trial(self):
-        # A worker that brings a check.
+    def test_files_that_a_worker_cannot_read_are_reported_before_the_first_trial(self):
+        # A worker with a check program.
         (self.root / "bin").mkdir()
         os.symlink(WORKER, self.root / "bin/worker")
         os.symlink(PROGRAMS / "petlab-trainer-check", self.root / "bin/worker-check")
@@ -182,20 +182,20 @@ class RunsFolders(ScriptedWorld):
         self.assertIn("films-test.tsv", self.petlab(*run).err)
         done = self.petlab(*run, "--keep-going")
         self.assertEqual(done.code, 0, done)  # this worker reads no data
-        # With nothing to train, nothing need be there.
+        # Without trials to train, no files are needed.
         self.assertEqual(self.petlab(*run).code, 0)
         plan[3] = WORKER
         plan[5] = "other.db"
         self.assertIn(f"note: weights and data are not checked: {WORKER}-check does not exist\n", self.petlab(*plan).out)
 
-    def test_an_empty_runs_folder_makes_no_database(self):
+    def test_an_empty_runs_folder_gives_no_database(self):
         (self.root / "none").mkdir()
         done = self.petlab("db", "rebuild", "--db", "new.db", "--runs", "none")
         self.assertEqual((done.code, done.err), (
             1, "petlab: none: found no sweep and no attempt, so new.db cannot be rebuilt\n"))
         self.assertFalse((self.root / "new.db").exists())
 
-    def test_what_an_ingest_leaves_out_is_in_its_exit_code(self):
+    def test_skipped_files_of_an_import_change_its_exit_code(self):
         self.assertEqual(self.run_it().code, 0)
         self.write("sweeps/sweep.runs/0123456789abcdef/1/trial.json", "{")
         for words in (["import", "--db", "sweeps/sweep.db"],

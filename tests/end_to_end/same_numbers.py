@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every interface shows the same number for the same question.
+"""Tests that every interface shows the same number for the same question.
 
 usage: same_numbers.py FOLDER_OF_PROGRAMS
 """
@@ -31,8 +31,8 @@ for line in sys.stdin if sys.argv[1] == "-" else sys.argv[1:]:
 
 
 class SameNumbers(ScriptedWorld):
-    def run_told(self, *trials):
-        """A trial for each (variant, seed, rows that its worker reports)."""
+    def run_reported(self, *trials):
+        """Runs a trial for each (variant, seed, rows to report)."""
         rows = [f"  {variant}_{seed}: {{seed: {seed}, user: {json.dumps({'says': json.dumps(says)})}}}\n"
                 for variant, seed, says in trials]
         self.write("worker.py", WORKER).chmod(0o755)
@@ -46,15 +46,15 @@ class SameNumbers(ScriptedWorld):
         self.assertEqual(done.code, code, done)
         return done.out if code == 0 else done.err
 
-    def test_the_selected_step_counts_wherever_a_score_is_shown(self):
-        selected, last = self.run_told(
+    def test_the_selected_step_counts_in_every_interface(self):
+        selected, last = self.run_reported(
             ("a", 1, [[1, "validation", "accuracy", 0.90], [2, "validation", "accuracy", 0.61],
                       [1, "test", "accuracy", 0.85]]),
             ("b", 1, [[1, "validation", "accuracy", 0.5], [2, "validation", "accuracy", 0.7],
                       [2, "test", "accuracy", 0.6]]))
         self.write("report.yaml", "report: r\ntable: {rows: [{each: variant}], columns: "
                    "[{key: a, where: {name: accuracy, split: validation}}]}\n")
-        # A figure over steps has every step read; the table next to it shows the same as before.
+        # A figure over steps loads every step, which must not change the table next to it.
         self.write("both.yaml", "report: r\nsections:\n- table: {key: t, rows: [{each: variant}], "
                    "columns: [{key: a, where: {name: accuracy, split: validation}}]}\n- figure: {key: "
                    "f, x: {value: step}, y: {where: {name: accuracy, split: validation}}, series: "
@@ -99,7 +99,7 @@ class SameNumbers(ScriptedWorld):
         self.assertEqual(states(), ("running", {"running": 1, "done": 1}))
         run.send_signal(signal.SIGKILL)
         self.end(run)
-        # Its guardian ends the worker a moment later.
+        # The guardian ends the worker shortly afterwards.
         self.until(lambda: json.loads(self.ask("show", trial, "--json"))["state"] != "running")
         self.assertEqual(states(), ("interrupted", {"interrupted": 1, "done": 1}))
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""`petlab schema`: what an editor says of a file by a schema, and what petlab says of the same file.
+"""Compares the judgements of `petlab schema`'s schemas and of petlab about the same files.
 
 usage: schema.py FOLDER_OF_PROGRAMS
 
-Exit code 77 (skipped) where jsonschema is not there (scripts/schema_venv.sh makes it).
+The exit code is 77 (skipped) without jsonschema (scripts/schema_venv.sh installs it).
 """
 import copy
 import json
@@ -29,7 +29,7 @@ from tiny_world import TASK, TinyWorld, main  # noqa: E402
 
 
 class Loader(yaml.SafeLoader):
-    """YAML 1.2's scalars, which editors and petlab read: `yes` is a text, and 1e-4 is a number."""
+    """Loads scalars as YAML 1.2, like editors and petlab: `yes` is a text, and 1e-4 is a number."""
 
 
 Loader.yaml_implicit_resolvers = {}
@@ -46,7 +46,7 @@ MINE = "task: mine\n" + COLUMNS + "labels: [x, y]\nmetrics: [accuracy]\n"
 REPORT = "report: r\ntable: {rows: [{key: a}], columns: [{key: b}]}\n"
 FIGURE = "report: r\nfigure: {x: {value: step}, y: {}, series: [{key: a}]}\n"
 
-# What petlab refuses and the schema too.
+# Files that both petlab and the schema refuse.
 REFUSED = {
     "sweep": [
         "- a\n", "sweep: t\nbase: 3\n", "base: {backbone: ./tiny, task: films.yaml}\n", "sweep: ''\n" + BASE[9:],
@@ -122,36 +122,36 @@ REFUSED = {
     ],
 }
 
-# What petlab refuses and no schema can: the list of docs/reference/schema.md.
+# Files that petlab refuses but a schema cannot: the list of docs/reference/schema.md.
 BEYOND = {
     "sweep": [
         BASE + "grid: {training.epochs: [2.0]}\n",                               # 2.0 is a whole number for a schema
-        BASE + "grid: {user.k: [9223372036854775808]}\n",                        # of 64 bits, unless a decimal
-        BASE + "grid: {training.epochs: [1], training: {epochs: [2]}}\n",        # twice, by its two spellings
-        BASE + "zip: [{seed: [1, 2], training.batch_size: [8]}]\n",              # lists of unequal lengths
-        BASE + "exclude: [{variant: c}]\n",                                      # names of variants
+        BASE + "grid: {user.k: [9223372036854775808]}\n",                        # whole numbers beyond 64 bits
+        BASE + "grid: {training.epochs: [1], training: {epochs: [2]}}\n",        # a field in both spellings
+        BASE + "zip: [{seed: [1, 2], training.batch_size: [8]}]\n",              # lists of different lengths
+        BASE + "exclude: [{variant: c}]\n",                                      # unknown variants
         BASE + "variants: {a: {module.bottleneck: {match_storage_of: c}}}\n",
         BASE + "variants: {a: {module.bottleneck: {match_storage_of: a}}}\n",    # circles
-        BASE + "grid: {seed: [5..1]}\n",                                         # a range that goes down
+        BASE + "grid: {seed: [5..1]}\n",                                         # descending ranges
         BASE + "grid: {seed: ['1..5']}\n",                                       # or in quotes
-        "sweep: t\nbase: {backbone: ./tiny, task: movie-polarty}\n",             # names of tasks and backbones
+        "sweep: t\nbase: {backbone: ./tiny, task: movie-polarty}\n",             # unknown tasks and backbones
         "sweep: t\nbase: {backbone: ./tinny, task: films.yaml}\n",
-        "sweep: t\ngrid: {seed: [1, 2]}\n",                                      # what trials lack in the end
+        "sweep: t\ngrid: {seed: [1, 2]}\n",                                      # missing fields of trials
         BASE + "grid: {tasks: [[films.yaml, films.yaml]]}\n",
         BASE + "variants: {a: {training.gradient_accumulation: 3}}\n",           # combinations of fields
-        BASE + "exclude: [{seed: 42}]\n",                                        # a sweep without trials
+        BASE + "exclude: [{seed: 42}]\n",                                        # sweeps without trials
     ],
     "task": [
-        MINE + "select_by: [f1]\n",                                              # none of its own metrics
+        MINE + "select_by: [f1]\n",                                              # not one of its metrics
         MINE.replace("[accuracy]", "[f1]").replace("[x, y]", "[x, y, z]"),
         MINE + "text_to_text: {source: 'no place'}\n", MINE + "text_to_text: {source: '{text1}', targets: [a]}\n",
         (MINE + "score: {min: 2, max: 1}\n").replace("label: b", "score: b").replace("labels: [x, y]\n", "")
         .replace("accuracy", "pearson"),                                         # min above max
     ],
     "report": [
-        REPORT + "where: seed=\n", REPORT + "where: {sede: 1}\n",                # what conditions say
-        REPORT.replace("[{key: a}]", "[{key: a}, {key: a}]"),                    # keys twice
-        REPORT.replace("}]}", "}], against: c}"),                                # names of keys
+        REPORT + "where: seed=\n", REPORT + "where: {sede: 1}\n",                # contents of conditions
+        REPORT.replace("[{key: a}]", "[{key: a}, {key: a}]"),                    # repeated keys
+        REPORT.replace("}]}", "}], against: c}"),                                # unknown keys
     ],
 }
 
@@ -165,7 +165,7 @@ class Schema(TinyWorld):
         return jsonschema.Draft202012Validator(schema)
 
     def problems(self, kind, text):
-        """What petlab says of a file: the message by which it refuses it, or nothing."""
+        """petlab's error message about a file, or an empty text."""
         words = {"sweep": ("plan", "case.yaml"), "task": ("plan", "of-task.yaml"),
                  "report": ("report", "case.yaml")}[kind]
         self.write("case.yaml", text)
@@ -177,7 +177,7 @@ class Schema(TinyWorld):
         super().setUp()
         self.write("of-task.yaml", "sweep: t\nbase: {backbone: ./tiny, task: case.yaml}\n")
 
-    def test_the_schemas_accept_every_file_that_is_shipped(self):
+    def test_the_schemas_accept_every_shipped_file(self):
         counts = {"sweep": 0, "task": 0, "report": 0}
         validators = {kind: self.schema(kind) for kind in counts}
         for folder in ("sweeps", "examples", "reports/definitions"):
@@ -204,7 +204,7 @@ class Schema(TinyWorld):
                     self.assertNotEqual(self.problems(kind, text), "")
                     self.assertFalse(validator.is_valid(yaml.load(text, Loader)))
 
-    def test_what_is_beyond_a_schema_is_on_a_list(self):
+    def test_mistakes_beyond_a_schema_are_listed(self):
         for kind, texts in BEYOND.items():
             validator = self.schema(kind)
             for text in texts:
@@ -212,7 +212,7 @@ class Schema(TinyWorld):
                     self.assertNotEqual(self.problems(kind, text), "")
                     self.assertTrue(validator.is_valid(yaml.load(text, Loader)))
 
-    def test_the_keys_are_those_that_petlab_names_in_its_messages(self):
+    def test_the_keys_match_those_in_petlabs_messages(self):
         def words(pattern, kind, text):
             found = re.search(pattern, self.problems(kind, text))
             self.assertTrue(found, text)
@@ -238,7 +238,7 @@ class Schema(TinyWorld):
                 self.assertIn(name.replace(".", "_"), fields)
 
     def test_files_with_a_random_change_are_judged_alike(self):
-        """A change of structure: a value of another kind, a key that nobody knows, a key that is gone."""
+        """Random changes of structure: values of another kind, and unknown and missing keys."""
         whole = yaml.load(BASE + """about: all of it
 variants:
   a: {module.share: true, module: {mask: learned, bottleneck: 8}}
@@ -258,7 +258,7 @@ exclude: [{variant: b, seed: 1}]
         for _ in range(150):
             content = copy.deepcopy(whole)
             places = [(content, key) for key in content]
-            for node, key in places:  # also of what is added below
+            for node, key in places:  # grows in the loop
                 inner = node[key]
                 places += [(inner, inner_key) for inner_key in inner] if isinstance(inner, dict) else \
                     [(inner, at) for at in range(len(inner))] if isinstance(inner, list) else []
@@ -268,18 +268,18 @@ exclude: [{variant: b, seed: 1}]
             else:
                 node[key] = draw.choice([7, -7, 0.5, "text", True, [], {}, [1], ["text"], {"seed": 1}, [{}], [[1]]])
             text = yaml.safe_dump(content, sort_keys=False)
-            said, valid = self.problems("sweep", text), validator.is_valid(content)
-            if not said:
+            problem, valid = self.problems("sweep", text), validator.is_valid(content)
+            if not problem:
                 self.assertTrue(valid, text)
             elif valid:
-                self.assertRegex(said, beyond, text)
+                self.assertRegex(problem, beyond, text)
             else:
                 refused += 1
         self.assertGreater(refused, 50)
 
     def test_a_starter_sweep_points_editors_to_a_schema_next_to_it(self):
         done = self.petlab("init", "new/first.yaml", "--backbone", "./tiny", "--task", "films.yaml")
-        self.assertNotEqual(done.code, 0)  # no such folder, and nothing is left of it
+        self.assertNotEqual(done.code, 0)  # the folder does not exist and is not created
         self.assertFalse((self.root / "new").exists())
         done = self.petlab("init", "first.yaml", "--backbone", "./tiny", "--task", "films.yaml")
         self.assertEqual(done.code, 0, done)

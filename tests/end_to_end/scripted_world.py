@@ -1,7 +1,7 @@
-"""Sweeps for the scripted worker of tests/orchestrator, which needs no LibTorch, and faults.
+"""Sweeps for the scripted worker of tests/orchestrator, which needs no LibTorch, and injected faults.
 
-`user` of a trial says what the worker does (tests/orchestrator/scripted_worker.cpp); faults are rules
-of tests/support/fault_shim.cpp.
+A trial's `user` field scripts the worker (tests/orchestrator/scripted_worker.cpp). Faults are rules of
+tests/support/fault_shim.cpp.
 """
 import json
 import pathlib
@@ -12,7 +12,7 @@ from tiny_world import PROGRAMS, SWEEP, TinyWorld
 
 WORKER = PROGRAMS / "scripted-worker"
 METRICS = "SELECT trial_id, step, split, task, name, value FROM results ORDER BY 1, 2, 3, 4, 5"
-# What `petlab run` says to the first Ctrl-C, and to the second.
+# Messages of `petlab run` after the first and the second Ctrl-C.
 HEARD = ("finishing the running trials;", "stopping at a checkpoint;")
 
 
@@ -24,7 +24,7 @@ class ScriptedWorld(TinyWorld):
         if self.faults:
             environment |= {"LD_PRELOAD": str(PROGRAMS / "petlab-faults.so"),
                             "PETLAB_TEST_FAULTS": self.faults,
-                            # A sanitised build's runtime wants to be loaded first, unless told.
+                            # A sanitiser's runtime would insist on being loaded first.
                             "ASAN_OPTIONS": "verify_asan_link_order=0"}
         return environment
 
@@ -45,26 +45,26 @@ class ScriptedWorld(TinyWorld):
 
     def start_scripted(self, *words, faults="", slots=2, **options):
         self.faults = faults
-        # A file, so that what it says can be looked at while it runs.
-        handle, said = tempfile.mkstemp(dir=self.root, prefix="said-")
+        # Uses a file so that tests can read messages while the run continues.
+        handle, messages = tempfile.mkstemp(dir=self.root, prefix="said-")
         try:
             with open(handle, "wb") as stderr:
                 options = {"stderr": stderr} | options
                 process = self.start(*self.run_words(*words, slots=slots), **options)
             if options["stderr"] is stderr:
-                process.said = pathlib.Path(said)
+                process.messages = pathlib.Path(messages)
             return process
         finally:
             self.faults = ""
 
     def end(self, process, timeout=120):
         done = super().end(process, timeout)
-        if hasattr(process, "said"):
-            done.err = self.said(process)
+        if hasattr(process, "messages"):
+            done.err = self.messages(process)
         return done
 
-    def said(self, process):
-        text = process.said.read_text(errors="backslashreplace")
+    def messages(self, process):
+        text = process.messages.read_text(errors="backslashreplace")
         return text.replace(str(self.root), "ROOT")
 
     def outcomes(self):
@@ -72,15 +72,15 @@ class ScriptedWorld(TinyWorld):
         return {row["outcome"]: row["n"] for row in rows}
 
     def wanted(self):
-        """The metrics of an undisturbed run of the same trials."""
+        """Runs the same trials undisturbed and returns their metrics."""
         done = self.run_scripted("--db", "undisturbed.db", "--runs", "undisturbed")
         self.assertEqual(done.code, 0, done)
         return self.query(METRICS, "undisturbed.db")
 
     def interrupt(self, process, times=1):
-        """Ctrl-C so often, each when the one before was heard."""
+        """Sends Ctrl-C `times` times, each after the message about the previous one."""
         for word in [*HEARD, None][:times]:
-            before = self.said(process).count(word) if word else 0
+            before = self.messages(process).count(word) if word else 0
             process.send_signal(signal.SIGINT)
             if word:
-                self.until(lambda: self.said(process).count(word) > before)
+                self.until(lambda: self.messages(process).count(word) > before)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""petlab serve: the reports in a browser while a sweep runs. usage: serving.py FOLDER_OF_PROGRAMS"""
+"""Tests petlab serve, which shows reports while a sweep runs. usage: serving.py FOLDER_OF_PROGRAMS"""
 import gzip
 import json
 import pathlib
@@ -23,12 +23,12 @@ class Answer:
 
 
 class Events:
-    """A page that is open: reads server-sent events."""
+    """An open page, which reads server-sent events."""
 
     def __init__(self, connection):
         self.socket = connection
         self.data = b""
-        self.last = {}  # by kind
+        self.last = {}  # the last event by kind
 
     def next(self, kind=None, seconds=60):
         end = time.monotonic() + seconds
@@ -48,7 +48,7 @@ class Events:
             self.data += more
 
     def now(self, wanted, seconds=30):
-        """What runs now, once that text is in it."""
+        """Waits until the running trials contain the text, and returns them."""
         while True:
             html = json.loads(self.next("now", seconds)[1])
             if wanted in html:
@@ -78,7 +78,7 @@ class Serving(ScriptedWorld):
         try:
             connection.sendall(text if isinstance(text, bytes) else text.encode())
         except (BrokenPipeError, ConnectionResetError):
-            pass  # it has heard enough, and may have said so
+            pass  # the server may close the connection early
         if not read:
             return connection
         data = b""
@@ -117,7 +117,7 @@ class Serving(ScriptedWorld):
         done = self.run_scripted()
         self.assertEqual(done.code, 0, done)
 
-    def test_a_page_is_told_cell_by_cell_while_a_sweep_runs(self):
+    def test_a_page_is_updated_cell_by_cell_while_a_sweep_runs(self):
         gate = self.root / "gate"
         self.write_sweep({"steps": 40, "gate": str(gate), "checkpoint_every": 30})
         run = self.start_scripted()
@@ -127,7 +127,7 @@ class Serving(ScriptedWorld):
         trial = self.query("SELECT trial_id FROM trials")[0]["trial_id"]
         first, second = self.open_events(server), self.open_events(server)
         html = first.now(f"<code>{trial[:8]}</code>")
-        # The loss of a trial that runs.
+        # The loss of a running trial.
         self.assertRegex(html, r'<progress max="40" value="30"')
         self.assertRegex(html, r'aria-label="loss from [\d.e-]+ at step 1 to [\d.e-]+ at step 30')
         self.assertEqual(len(re.search(r'<polyline points="([^"]*)"', html)[1].split()), 30)
@@ -151,7 +151,7 @@ class Serving(ScriptedWorld):
         self.until(lambda: re.search(r'data-value="[\d.]+"', self.request(server, "/main").text))
         self.assertIn("1 of 1 trials done", self.request(server, "/main").text)
         for events in (first, second):
-            # The page may have come before what runs now, and was read with it.
+            # The page's event may have come before that of running trials, and was read with it.
             if events.last["page"] == tag:
                 self.assertNotEqual(events.next("page")[1], tag)
 
@@ -166,13 +166,13 @@ class Serving(ScriptedWorld):
         events = self.open_events(server)
         events.now(f"<code>{trial[:8]}</code>")
         self.until(lambda: "1 running" in self.request(server, "/main").text)
-        # Nobody writes this into the database.
+        # No process writes this to the database.
         run.send_signal(signal.SIGKILL)
         self.end(run)
         events.now("Nothing runs now.")
         self.until(lambda: "1 interrupted" in self.request(server, "/main").text)
 
-    def test_the_loss_of_a_trial_that_runs_is_asked_for(self):
+    def test_history_shows_the_loss_of_a_running_trial(self):
         gate = self.root / "gate"
         self.write_sweep({"steps": 9, "gate": str(gate), "checkpoint_every": 5, "metrics": 0})
         run = self.start_scripted()
@@ -196,14 +196,14 @@ class Serving(ScriptedWorld):
         gate.touch()
         self.assertEqual(self.end(run).code, 0)
         self.assertEqual(len(losses("--split", "progress")), 9)
-        # The same from the runs folder.
+        # A rebuild from the runs folder gives the same.
         points = self.query("SELECT place, step, steps, reports, loss FROM loss_points")
         done = self.petlab("db", "rebuild", "--db", "anew.db", "--runs", "sweep.runs")
         self.assertEqual(done.code, 0, done)
         self.assertEqual(self.query("SELECT place, step, steps, reports, loss FROM loss_points",
                                     "anew.db"), points)
 
-    def test_pages_are_compressed_for_who_reads_it(self):
+    def test_pages_are_compressed_for_clients_that_support_it(self):
         self.finished_sweep()
         server = self.serve()
         for target in ("/", "/main"):
@@ -225,7 +225,7 @@ class Serving(ScriptedWorld):
             refused = self.request(server, target, Accept_Encoding="br, gzip;q=0")
             self.assertEqual(refused.body, plain.body)
 
-    def test_who_may_ask(self):
+    def test_only_allowed_hosts_are_answered(self):
         self.finished_sweep()
         server = self.serve()
         port = server.port
@@ -265,7 +265,7 @@ class Serving(ScriptedWorld):
             self.assertEqual(self.request(server, Cookie=cookie.split(";")[0]).status, 200)
             self.assertEqual(self.request(server, Authorization=f"Bearer {token}").status, 200)
 
-    def test_nothing_but_the_reports_is_there(self):
+    def test_only_the_reports_are_served(self):
         self.finished_sweep()
         server = self.serve()
         for target in ("/sweep.db", "/../sweep.db", "/%2e%2e/etc/passwd", "/..%2f..%2fetc/passwd",
@@ -286,8 +286,8 @@ class Serving(ScriptedWorld):
         host = f"Host: 127.0.0.1:{server.port}\r\n"
 
         def memory():
-            told = pathlib.Path(f"/proc/{server.pid}/status").read_text()
-            return int(re.search(r"VmRSS:\s*(\d+)", told)[1])
+            status = pathlib.Path(f"/proc/{server.pid}/status").read_text()
+            return int(re.search(r"VmRSS:\s*(\d+)", status)[1])
         self.assertEqual(self.request(server).status, 200)
         before = memory()
         huge = 8 << 20
@@ -307,7 +307,7 @@ class Serving(ScriptedWorld):
             self.assertIn(answer.status if answer else None, statuses, text[:60])
             self.assertEqual(self.request(server).status, 200)
         self.assertLess(memory() - before, 4 << 10)
-        # Several requests on one connection, sent at once.
+        # Several requests on one connection, sent together.
         one = f"GET /main HTTP/1.1\r\n{host}\r\n"
         connection = self.send(server, one * 3 + one.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n"),
                                read=False)
@@ -320,7 +320,7 @@ class Serving(ScriptedWorld):
         self.finished_sweep()
         server = self.serve()
         live = [self.open_events(server) for _ in range(64)]
-        # Ask for the page, or begin to, and then do nothing.
+        # Clients that send a request, or a part of it, and then do nothing.
         slow = [self.send(server, f"GET / HTTP/1.1\r\nHost: localhost\r\n{end}", read=False)
                 for end in ["\r\n" * 20, ""] * 20]
         statuses = []
@@ -349,7 +349,7 @@ class Serving(ScriptedWorld):
         connection.close()
         return data
 
-    def test_ctrl_c_ends_it_at_once_with_connections_open(self):
+    def test_ctrl_c_ends_it_immediately_with_open_connections(self):
         self.finished_sweep()
         for how in (signal.SIGINT, signal.SIGTERM):
             server = self.serve()
@@ -371,7 +371,7 @@ class Serving(ScriptedWorld):
         kept = self.root / "kept.db"
         (self.root / "sweep.db").rename(kept)
         self.assertIn('role="alert"', events.now("the database is gone"))
-        # What it held is still there to be read.
+        # The open database can still be read.
         self.assertEqual(self.request(server).status, 200)
         (self.root / "sweep.db").write_bytes(b"no database at all" * 100)
         self.assertIn("sweep.db", events.now("sweep.db: "))
@@ -381,7 +381,7 @@ class Serving(ScriptedWorld):
                                    "--worker", WORKER))
         self.assertEqual(done.code, 0, done)
         events.now("Nothing runs now.")
-        # It may have been told before that, or while the sweep ran.
+        # The event may have come earlier, while the sweep was running.
         if events.last["page"] == tag:
             self.assertNotEqual(events.next("page")[1], tag)
         self.until(lambda: "3 of 3 trials done" in self.request(server, "/main").text)
@@ -400,7 +400,7 @@ class Serving(ScriptedWorld):
         page = self.request(self.serve("mine.yaml")).text
         self.assertIn("<h1>mine</h1>", page)
 
-    def test_what_is_wrong_is_said_in_one_line(self):
+    def test_problems_are_reported_in_one_line(self):
         none = self.petlab("serve")
         self.assertEqual((none.code, none.out), (2, ""))
         self.assertIn("PETLAB_DB is sweep.db, which does not exist", none.err)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What signals do to `petlab run` and its workers when others send them: a hang-up, a job's end.
+"""Tests signals that others send to `petlab run` and its workers, such as a hang-up or the end of a job.
 
 usage: signals.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator.
 """
@@ -17,14 +17,14 @@ PAUSES = (0, 0.002, 0.02, 0.2)
 
 
 def signals_in(pid, field):
-    """The signals of a mask of /proc/PID/status: SigIgn, SigCgt."""
+    """The signals in a mask of /proc/PID/status, such as SigIgn or SigCgt."""
     text = pathlib.Path(f"/proc/{pid}/status").read_text()
     mask = int(text.split(f"{field}:")[1].split()[0], 16)
     return {number for number in range(1, 65) if mask >> number - 1 & 1}
 
 
 def ignore(*numbers):
-    """For preexec_fn: what nohup does, and a shell without job control to a background job."""
+    """A preexec_fn that ignores signals, as nohup does, or a shell without job control for background jobs."""
     def act():
         for number in numbers:
             signal.signal(number, signal.SIG_IGN)
@@ -37,7 +37,7 @@ class Signals(ScriptedWorld):
         self.gate = self.root / "gate"
 
     def workers(self, number):
-        """The pids of that many workers that have begun their trials."""
+        """Waits until this number of workers has started trials, and returns their pids."""
         sql = "SELECT pid FROM attempts WHERE started_at > 0 AND outcome = 'open'"
         return self.until(lambda: (self.root / "sweep.db").exists() and
                           (lambda rows: len(rows) == number and [row["pid"] for row in rows])(
@@ -61,7 +61,7 @@ class Signals(ScriptedWorld):
         run = self.start_scripted(preexec_fn=ignore(*ignored), slots=1)
         worker, = self.workers(1)
         self.assertLessEqual(ignored, signals_in(run.pid, "SigIgn"))
-        # petlab itself asks its workers by SIGTERM, so they always hear that.
+        # petlab stops its workers by SIGTERM, so they never ignore it.
         self.assertEqual(ignored & signals_in(worker, "SigIgn"), ignored - {signal.SIGTERM})
         self.assertIn(signal.SIGTERM, signals_in(worker, "SigCgt"))
         leader, follower = os.openpty()
@@ -80,7 +80,7 @@ class Signals(ScriptedWorld):
         self.assertEqual(self.end(run).code, 0)
 
     def test_sigterm_twice_to_a_whole_job_leaves_a_checkpoint(self):
-        # No checkpoint but the one that the signal asks for, which takes half a second.
+        # The only checkpoint is the one after the signal, and takes half a second.
         user = {"steps": 2000, "step_ms": 5, "checkpoint_every": 100000, "stop_ms": 500}
         self.write_sweep(user)
         for number, pause in enumerate(PAUSES, 1):
@@ -102,12 +102,12 @@ class Signals(ScriptedWorld):
         worker, = self.workers(1)
         self.until(lambda: signal.SIGTERM in signals_in(worker, "SigIgn"))
         run.send_signal(signal.SIGTERM)
-        self.until(lambda: "stopping at a checkpoint; Ctrl-C again: kill\n" in self.said(run))
+        self.until(lambda: "stopping at a checkpoint; Ctrl-C again: kill\n" in self.messages(run))
         run.send_signal(signal.SIGINT)
         self.assertEqual(self.end(run, timeout=20).code, 3)
         self.assertEqual(self.outcomes(), {"stopped": 1})
 
-    def test_a_worker_that_a_debugger_keeps_from_being_reaped_holds_nobody_up(self):
+    def test_a_worker_that_a_debugger_keeps_from_being_reaped_blocks_nothing(self):
         self.write_sweep({"gate": str(self.gate), "checkpoint_every": 1})
         run = self.start_scripted(slots=1)
         worker, = self.workers(1)
@@ -116,7 +116,7 @@ class Signals(ScriptedWorld):
         if ptrace(PTRACE_SEIZE, worker, None, None) != 0:
             os.kill(run.pid, signal.SIGKILL)
             self.skipTest("no process may be traced here")
-        # It stays a zombie of ours, for which its parent waits in vain, until we wait for it.
+        # As its tracer, this process keeps the worker a zombie, which its parent cannot reap.
         os.kill(worker, signal.SIGKILL)
         self.until(lambda: self.outcomes() == {"open": 1, "stopped": 1})
         self.gate.touch()

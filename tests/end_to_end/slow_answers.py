@@ -1,7 +1,7 @@
 """Answers to questions about results, computed slowly from the files of a runs folder.
 
-The rules are those of docs/guides/explore-results.md and docs/reference/sql.md. There is no SQL, and no code
-of petlab. A condition is (field, operator, values); the values have the field's type.
+The rules are those of docs/guides/explore-results.md and docs/reference/sql.md, implemented without SQL and
+without petlab's code. A condition is (field, operator, values); the values have the field's type.
 """
 import json
 import math
@@ -24,7 +24,7 @@ def tags_in(file):
 
 
 def holds(value, comparison, given):
-    """A text never equals a number. None equals None, and has no order."""
+    """True if the condition holds. A text never equals a number. None equals None and has no order."""
     if comparison in ("=", "!="):
         return any(value == one and isinstance(value, str) == isinstance(one, str) for one in given) == (comparison == "=")
     return value is not None and isinstance(value, str) == isinstance(given[0], str) and ORDERS[comparison](value, given[0])
@@ -53,7 +53,7 @@ class Trial:
                 later = [number for number in finished if number > one["after_attempt"]]
                 finished = later if one["decision"] == "discard" else later or finished
         self.result = min(finished, default=None)
-        self.values = []  # of the result, in the order of the reports
+        self.values = []  # of the result, in the order of reporting
         number, last = self.result, math.inf
         while number:
             attempt = self.attempts[number]
@@ -96,7 +96,7 @@ class SlowAnswers:
         self.tasks = {task for trial in self.trials for task in trial.tasks}
 
     def members_of(self, where):
-        """The trials that are not hidden, with their fields in each sweep and variant that the conditions select."""
+        """Yields trials that are not hidden with their fields, for each selected sweep and variant."""
         for trial in self.trials:
             for sweep, variant in [] if trial.hidden else trial.members or [(None, None)]:
                 fields = trial.fields | {"sweep": sweep, "variant": variant}
@@ -109,7 +109,7 @@ class SlowAnswers:
         return value["task"] in trial.tasks or value["task"] not in self.tasks
 
     def scores(self, where, splits, metrics, every=False):
-        """(trial, its fields, value) of all values that the conditions select, a trial once for each of its members."""
+        """Yields (trial, fields, value) for all selected values, once for each sweep and variant of a trial."""
         for trial, fields in self.members_of(where):
             for value in trial.values if every else trial.selected():
                 if (value["split"] in splits and value["name"] in metrics and self.counts(trial, value) and all(
@@ -117,14 +117,14 @@ class SlowAnswers:
                     yield trial, fields, value
 
     def table(self, where, by, split, metrics):
-        """By the values of `by`, task and metric: mean, deviation and number of trials, each trial once."""
+        """Mean, deviation and number of trials by the fields `by`, task and metric. Each trial counts once."""
         groups = defaultdict(dict)
         for trial, fields, value in self.scores(where, [split], metrics):
             groups[(*map(fields.get, by), value["task"], value["name"])][trial.id] = value["value"]
         return {key: summary(list(values.values())) for key, values in groups.items()}
 
     def best(self, where, metric, split, highest, top):
-        """The first trials of each task by their value; of equal ones the first recorded."""
+        """The best trials of each task. Of equal values, the first recorded is better."""
         found = defaultdict(lambda: defaultdict(dict))
         for trial, _, value in self.scores(where, [split, "test"], [metric]):
             found[value["task"]][trial.id][value["split"]] = value["value"]
@@ -133,7 +133,7 @@ class SlowAnswers:
             key=lambda one: -one[1][split] if highest else one[1][split])[:top]]
 
     def varied(self, where):
-        """The fields of the configuration that differ, the seed and the tasks apart, with their values."""
+        """The configuration fields with several values, except seed and tasks, with these values."""
         values = defaultdict(set)
         for trial, _ in self.members_of(where):
             for name in FIELDS:
@@ -141,7 +141,7 @@ class SlowAnswers:
         return {name: those for name, those in values.items() if len(those) > 1}
 
     def side(self, where, split, metrics, shared):
-        """By task and metric the values by seed and shared fields; None where two trials would be one, or none is there."""
+        """The values by seed and shared fields, for each task and metric. None without values, or if pairs are ambiguous."""
         found, trials = defaultdict(dict), {}
         for trial, _, value in self.scores(where, [split], metrics):
             pair = trial.fields["seed"], *(trial.varying.get(name) for name in shared)
@@ -159,7 +159,7 @@ def summary(values):
 
 
 def compared(a, b):
-    """Pairs, scores without a partner, mean difference and p of the paired t test (Abramowitz and Stegun 26.7.3, 26.7.4)."""
+    """Pairs, unpaired scores, mean difference and p of the paired t test (Abramowitz and Stegun 26.7.3, 26.7.4)."""
     pairs = a.keys() & b.keys()
     differences = [] if None in [*a.values(), *b.values()] else [Fraction(b[pair]) - Fraction(a[pair]) for pair in pairs]
     n, p, size = len(differences), None, max([abs(value) for pair in pairs for value in (a[pair], b[pair]) if value] or [0])

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""petlab run --launcher slurm on a real Slurm, which the test starts and stops.
+"""Tests petlab run --launcher slurm with a real Slurm, which the test starts and stops.
 
 usage: slurm.py FOLDER_OF_PROGRAMS [CLASS...]; trains with the scripted worker of tests/orchestrator.
-Exit code 77 (skipped) where Slurm's programs are missing.
+The exit code is 77 (skipped) without Slurm's programs.
 """
 import json
 import os
@@ -71,7 +71,7 @@ class SlurmCase(TinyWorld):
         process.communicate()
 
     def finished_files(self):
-        """How often each trial was trained to its end, by what workers wrote."""
+        """How often each trial was finished, according to the workers' files."""
         times = {}
         for folder in self.attempt_folders():
             over = any(event["type"] == "finished" for event in self.events(folder))
@@ -90,7 +90,7 @@ class SlurmCase(TinyWorld):
         self.assertEqual(list((self.root / "sweep.runs/.locks").glob("*")), [])
 
     def other_program(self, name, text):
-        """Puts a shell script before Slurm's program of that name; $REAL is the real one."""
+        """Replaces Slurm's program by a shell script, in which $REAL is the real one."""
         real = self.cluster.run("which", name).stdout.strip()
         file = self.write(f"bin/{name}", f"#!/bin/sh\nREAL={real}\n{text}\n")
         file.chmod(file.stat().st_mode | stat.S_IXUSR)
@@ -101,16 +101,16 @@ class SlurmCase(TinyWorld):
 
 class WholeSweep(SlurmCase):
     def test_250_trials_outlive_two_kills_a_scancel_and_a_drained_node(self):
-        # One trial takes long, so that it is surely there to be cancelled.
+        # One long trial is certain to be running when it is cancelled.
         self.sweep(250, "{steps: 4, step_ms: 250, checkpoint_every: 2}",
                    "when:\n  - {if: {seed: 7}, set: {user.steps: 60}}\n"
                    "  - {if: {seed: 8}, set: {user.steps: 60}}\n")
-        # Options that are no part of what is tested, but must arrive.
+        # Options that must reach Slurm, although the test does not need them.
         options = ["--slurm-partition", "main", "--slurm-arg=--nice=1", "--slurm-time", "30"]
         first = self.begin(*options)
         self.until(FINISHED, 20)
         self.kill(first)
-        # It goes on without an orchestrator.
+        # Jobs continue without an orchestrator.
         before = sum(self.finished_files().values())
         limit = time.monotonic() + 60
         while sum(self.finished_files().values()) == before:
@@ -132,7 +132,7 @@ class WholeSweep(SlurmCase):
         self.cluster.run("scontrol", "update", "NodeName=n2", "State=RESUME")
         self.check_complete(self.end(third), 250)
         attempts = self.query(ATTEMPTS)
-        # Adopted, not repeated: the only second attempt is that of the job that was cancelled.
+        # Jobs were adopted and not repeated: only the cancelled one has a second attempt.
         self.assertEqual([row["outcome"] for row in attempts if row["number"] > 1], ["finished"])
         stopped = [row for row in attempts if row["outcome"] != "finished"]
         self.assertEqual([(row["outcome"], row["reason"]) for row in stopped],
@@ -142,10 +142,10 @@ class WholeSweep(SlurmCase):
         self.assertGreater(again["resume_step"], 0)
         self.assertEqual({row["launcher"] for row in attempts}, {"slurm"})
         self.assertEqual([row for row in attempts if row["host"] not in self.cluster.nodes], [])
-        # No submission had more tasks than Slurm takes.
+        # No submission exceeded Slurm's limit of tasks.
         tasks = [int(row["job"].split("_")[1]) for row in attempts]
         self.assertLess(max(tasks), 100)
-        # The files say the same as the database.
+        # A rebuild from the files gives the same database.
         results = self.query(RESULTS)
         (self.root / "sweep.db").rename(self.root / "first.db")
         rebuilt = self.petlab("db", "rebuild", "--runs", "sweep.runs", "--db", "sweep.db")
@@ -155,22 +155,22 @@ class WholeSweep(SlurmCase):
 
 
 class Faults(SlurmCase):
-    def test_a_silent_slurmctld_is_waited_for(self):
-        # More than can run at once, so that some wait in Slurm's queue meanwhile.
+    def test_a_run_waits_for_a_silent_slurmctld(self):
+        # More trials than can run at the same time, so that some wait in Slurm's queue.
         self.sweep(40, "{steps: 4, step_ms: 250}")
-        said = self.root / "said.txt"
-        with open(said, "wb") as out:
+        output = self.root / "said.txt"
+        with open(output, "wb") as out:
             run = self.begin(stderr=out)
         self.until("SELECT count(*) FROM attempts WHERE started_at IS NOT NULL", 4)
         self.cluster.stop_daemon("slurmctld")
-        # How long a command of Slurm waits for it is Slurm's own matter.
+        # Slurm decides how long its commands wait for slurmctld.
         deadline = time.monotonic() + 60
-        while "Slurm does not answer (" not in said.read_text():
+        while "Slurm does not answer (" not in output.read_text():
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.1)
         self.cluster.start_controller()
         self.check_complete(self.end(run), 40)
-        self.assertIn("Slurm answers again", said.read_text())
+        self.assertIn("Slurm answers again", output.read_text())
         self.assertEqual(len(self.attempt_folders()), 40)
 
     def test_two_interrupts_leave_checkpoints_and_an_empty_queue(self):
@@ -186,7 +186,7 @@ class Faults(SlurmCase):
         self.assertEqual(set(outcomes), {"stopped", "never_started"})
         self.assertGreaterEqual(outcomes["stopped"], 10)
 
-    def test_a_refused_submission_ends_the_run_with_the_words_of_sbatch(self):
+    def test_a_refused_submission_ends_the_run_with_the_message_of_sbatch(self):
         self.sweep(3, "{steps: 1}")
         done = self.end(self.begin("--slurm-partition", "nowhere"))
         self.assertEqual(done.code, 1)
@@ -206,22 +206,22 @@ class Faults(SlurmCase):
                          [("stopped", f"Slurm requeued job {job}"), ("finished", None)])
         self.assertGreater(attempts[1]["resume_step"], 0)
 
-    def test_a_time_limit_counts_from_a_jobs_start_whoever_handed_it_in(self):
+    def test_a_time_limit_counts_from_a_jobs_start_for_adopted_jobs_too(self):
         self.sweep(1, "{steps: 72, step_ms: 250, checkpoint_every: 2}")
         run = self.begin()
         self.until("SELECT count(*) FROM progress WHERE step > 40", 1)
         self.kill(run)
-        # From now on it takes less than the limit; from its start it has had more.
+        # The rest takes less than the limit, but the job has already run longer than that.
         done = self.end(self.begin("--time-limit", "10s"))
         self.assertEqual(done.code, 1, done)
         self.assertIn("ran longer than 10 s (--time-limit)", done.err)
         self.assertEqual([row["outcome"] for row in self.query(ATTEMPTS)], ["timed_out"])
         self.check_nothing_left()
 
-    def test_status_tells_what_waits_in_slurms_queue_from_what_runs_and_where(self):
+    def test_status_distinguishes_queued_jobs_from_running_ones_and_shows_their_hosts(self):
         self.sweep(30, "{steps: 40, step_ms: 250, checkpoint_every: 2}")
-        said = self.root / "said.json"
-        with open(said, "wb") as out:
+        output = self.root / "said.json"
+        with open(output, "wb") as out:
             run = self.begin("--json", stdout=out)
         self.until("SELECT count(*) FROM progress", 3)
         self.cluster.wait_for("a job that waits and one that runs on a known host", lambda: {
@@ -236,7 +236,7 @@ class Faults(SlurmCase):
                 self.assertIn(trial["host"], self.cluster.nodes)
 
         def shown():
-            events = [json.loads(line) for line in said.read_text().split("\n")[:-1]]
+            events = [json.loads(line) for line in output.read_text().split("\n")[:-1]]
             return [trial for event in events if event["event"] == "status"
                     for trial in event["trials"]]
 
@@ -253,7 +253,7 @@ class Faults(SlurmCase):
         self.assertEqual(done.code, 0, done)
         return json.loads(done.out)["running"]
 
-    def test_a_preempted_job_and_one_that_lost_its_node_go_on_from_their_checkpoints(self):
+    def test_jobs_resume_after_preemption_or_the_loss_of_a_node(self):
         self.sweep(1, "{steps: 40, step_ms: 250, checkpoint_every: 2}")
         run = self.begin("--slurm-partition", "low")
         reasons = []
@@ -278,8 +278,8 @@ class Faults(SlurmCase):
         self.assertEqual([row["outcome"] for row in attempts], ["stopped", "stopped", "finished"])
         self.assertLess(attempts[1]["resume_step"], attempts[2]["resume_step"])
 
-    def test_jobs_that_slurm_forgets_are_judged_by_their_files(self):
-        # As where MinJobAge is over and there is no accounting.
+    def test_jobs_forgotten_by_slurm_are_judged_by_their_files(self):
+        # Like after MinJobAge on a cluster without accounting.
         self.other_program("squeue", """
 out=$("$REAL" "$@") || exit $?
 printf '%s\\n' "$out" | grep -v -e '|COMPLETED|' -e '|FAILED|' -e '|CANCELLED|' || true""")
@@ -318,7 +318,7 @@ exec "$REAL" "$@"
         self.check_complete(self.end(self.begin()), 3)
         self.assertEqual(len(self.attempt_folders()), 3)
 
-    def test_a_job_log_that_cannot_be_read_leaves_the_jobs_to_the_next_run(self):
+    def test_an_unreadable_job_log_leaves_the_jobs_to_the_next_run(self):
         self.sweep(3, "{steps: 4, step_ms: 250}")
         before = self.environment()
         self.environment = lambda: before | {
@@ -332,7 +332,7 @@ exec "$REAL" "$@"
         self.check_complete(self.end(self.begin()), 3)
         self.assertEqual(len(self.attempt_folders()), 3)
 
-    def test_a_lost_answer_doubles_nothing(self):
+    def test_a_lost_answer_of_sbatch_duplicates_nothing(self):
         self.other_program("sbatch", f"""
 "$REAL" "$@" >{self.root}/answer || exit $?
 [ -e {self.root}/lost ] && exec cat {self.root}/answer
@@ -343,11 +343,11 @@ exit 1""")
         done = self.end(self.begin())
         self.check_complete(done, 6)
         self.assertEqual(len(self.attempt_folders()), 6)
-        # One array, found by its name.
+        # There was one array, found by its name.
         jobs = {row["job"].split("_")[0] for row in self.query("SELECT job FROM attempts")}
         self.assertEqual(len(jobs), 1)
 
-    def test_an_orchestrator_that_dies_around_sbatch_leaves_no_double(self):
+    def test_an_orchestrator_that_dies_around_sbatch_leaves_no_duplicates(self):
         for point in ("submission_written", "submitted", "launch_logged"):
             with self.subTest(point):
                 for name in ("sweep.db", "sweep.db-wal", "sweep.db-shm"):
@@ -361,7 +361,7 @@ exit 1""")
                 self.check_complete(self.end(self.begin()), 5)
                 self.assertEqual(len(self.attempt_folders()), 5)
 
-    def test_a_limit_on_jobs_is_met_with_fewer(self):
+    def test_a_limit_on_jobs_reduces_their_number(self):
         self.other_program("sbatch", """
 case "$*" in
   *--array=0-[0-2]\\ *) exec "$REAL" "$@";;
@@ -376,7 +376,7 @@ exit 1""")
         self.assertIn("sbatch rejects more jobs (sbatch: error: AssocMaxSubmitJobLimit",
                       done.err)
 
-    def test_a_run_on_this_machine_leaves_jobs_of_a_dead_one_alone(self):
+    def test_a_local_run_leaves_the_jobs_of_a_dead_run_alone(self):
         self.sweep(2, "{steps: 12, step_ms: 250, checkpoint_every: 2}")
         run = self.begin()
         self.until("SELECT count(*) FROM attempts WHERE started_at IS NOT NULL", 2)
@@ -385,7 +385,7 @@ exit 1""")
         self.assertEqual(here.code, 1, here)
         self.assertIn("2 trial(s) run as Slurm jobs; `petlab run --launcher slurm` takes them "
                       "over", here.err)
-        # A trial that the sweep no longer has is not trained on.
+        # A trial that was removed from the sweep is stopped.
         self.sweep(1, "{steps: 12, step_ms: 250, checkpoint_every: 2}")
         self.assertEqual(self.end(self.begin()).code, 0)
         self.check_nothing_left()

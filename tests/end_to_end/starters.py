@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `petlab init` writes for a data file and for a worker, planned and run.
+"""Tests that files written by `petlab init` for a data file and for a worker can be planned and run.
 
 usage: starters.py FOLDER_OF_PROGRAMS
 """
@@ -19,7 +19,7 @@ class Starters(ScriptedWorld):
 
     def setUp(self):
         super().setUp()
-        # Its -check reads weights and data as petlab-trainer would.
+        # The worker's -check program reads weights and data like petlab-trainer.
         (self.root / "bin").mkdir()
         os.symlink(WORKER, self.root / "bin/worker")
         os.symlink(PROGRAMS / "petlab-trainer-check", self.root / "bin/worker-check")
@@ -30,7 +30,7 @@ class Starters(ScriptedWorld):
         return done
 
     def task(self, data, text, *words):
-        """The declaration for a file, accepted by plan, which reads the data."""
+        """Creates the declaration for a file and checks that plan accepts it and the data."""
         self.write(data, text)
         self.init("--task", data, *words)
         plan = self.petlab("plan", "sweep.yaml", "--worker", "bin/worker")
@@ -81,7 +81,7 @@ class Starters(ScriptedWorld):
                      "columns: {text: ['0'], label: '1'}\n"):
             self.assertIn(line, text)
 
-    def test_the_name_of_a_built_in_task_is_not_taken(self):
+    def test_the_name_of_a_built_in_task_is_refused(self):
         self.write("cola.tsv", "".join(f"{n % 2}\t{text}\n" for n, text in enumerate(TEXTS)))
         self.init("--task", "cola.tsv")
         self.assertIn("task: 'my-cola'\n", (self.root / "my-cola.yaml").read_text())
@@ -93,7 +93,7 @@ class Starters(ScriptedWorld):
         self.init("--task", "films.yaml", "--worker", "by_worker.yaml")
         self.assertIn("\nsweep: 'by_worker'\n", (self.root / "by_worker.yaml").read_text())
 
-    def test_what_is_no_task_is_refused_and_nothing_is_written(self):
+    def test_invalid_task_files_are_refused_and_nothing_is_written(self):
         self.write("numbers.tsv", "a\tb\n" + "".join(f"{n}\t{n % 2}\n" for n in range(60)))
         self.write("texts.tsv", "a\n" + "".join(f"{text}\n" for text in TEXTS))
         self.write("ragged.tsv", "a\tb\nx\n")
@@ -125,7 +125,7 @@ class Starters(ScriptedWorld):
         rows = self.query("SELECT variant, seed, name, value FROM sweep_results ORDER BY 1, 2")
         self.assertEqual([(row["variant"], row["seed"], row["name"]) for row in rows],
                          [(variant, seed, "distance") for variant in ("fast", "slow") for seed in (42, 43, 44)])
-        # The faster rate comes closer.
+        # The higher rate gives a smaller error.
         self.assertLess(max(row["value"] for row in rows[:3]), min(row["value"] for row in rows[3:]))
         self.assertIn("distance", self.petlab("results", "sweep.yaml").out)
         again = self.init("--worker", "--task", "films.yaml", "other.yaml", code=2)

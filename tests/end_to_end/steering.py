@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Choosing, changing, repeating and discarding the trials of a sweep.
+"""Tests selecting, changing, rerunning and discarding trials of a sweep.
 
 usage: steering.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator.
 """
@@ -37,7 +37,7 @@ class Steering(ScriptedWorld):
 
 
 class Only(Steering):
-    def test_a_part_of_a_sweep_is_the_same_trials_and_the_rest_waits(self):
+    def test_a_part_of_a_sweep_has_the_same_trials_and_the_rest_stays_pending(self):
         whole = self.plan()["trials"]
         part = self.plan("--only", "variant=large,seed=1..2")
         self.assertEqual([trial["id"] for trial in part["trials"]],
@@ -59,7 +59,7 @@ class Only(Steering):
         self.assertEqual(self.run_scripted().code, 0)
         self.assertEqual(self.outcomes(), {"finished": 6})
 
-    def test_the_words_of_conditions_are_those_of_questions(self):
+    def test_conditions_have_the_words_of_questions(self):
         whole = self.ids()
         for words, places in (
                 ("task=films", range(6)), ("task!=films", None), ("module_mask=learned", range(3, 6)),
@@ -77,7 +77,7 @@ class Only(Steering):
                 else:
                     self.assertEqual(self.ids("--only", words), [whole[at] for at in places])
 
-    def test_conditions_that_mean_nothing_are_refused(self):
+    def test_meaningless_conditions_are_refused(self):
         for words, message in (
                 ("variant=larg", "--only: no trial of sweep steered has variant larg; did you mean "
                                  "large?"),
@@ -105,7 +105,7 @@ class Only(Steering):
 
 
 class Set(Steering):
-    def test_a_field_is_set_for_every_trial_as_if_the_file_said_so(self):
+    def test_set_changes_a_field_of_every_trial_as_in_the_file(self):
         self.write("edited.yaml", SWEEP.replace("training.epochs: 3", "training.epochs: 1"))
         wanted = self.plan(file="edited.yaml")["trials"]
         found = self.plan("--set", "training.epochs=1")
@@ -120,7 +120,7 @@ class Set(Steering):
         self.assertNotIn("replaces", text)
         configs = [trial["config"] for trial in self.plan("--set", "user.note=a=b")["trials"]]
         self.assertEqual({config["user"]["note"] for config in configs}, {"a=b"})
-        # Also what variants say of it, and conditions see it.
+        # --set also overrides variants, and conditions use its values.
         found = self.plan("--set", "module.mask=none", "--set", "module.share=false")
         self.assertEqual({trial["config"]["module"]["mask"] for trial in found["trials"]}, {"none"})
         self.assertEqual([note for note in found["notes"] if "--set" in note],
@@ -129,7 +129,7 @@ class Set(Steering):
         self.assertIn("--set module.rank: no trial uses it with its module and switches",
                       self.plan("--set", "module.rank=3")["notes"])
 
-    def test_it_is_recorded_and_a_run_without_it_is_the_file_again(self):
+    def test_set_is_recorded_and_a_run_without_it_follows_the_file(self):
         done = self.run_scripted("--set", "training.epochs=1", "--only", "seed=1")
         self.assertEqual(done.code, 0, done)
         self.assertEqual(self.query("SELECT overrides FROM sweeps"),
@@ -145,7 +145,7 @@ class Set(Steering):
         self.assertEqual(self.run_scripted("--only", "seed=2").code, 0)
         self.assertEqual(self.query("SELECT overrides FROM sweeps"), [{"overrides": None}])
 
-    def test_what_cannot_be_set_is_refused(self):
+    def test_invalid_settings_are_refused(self):
         for word, message in (
                 ("training.epochs", "--set: found 'training.epochs', expected FIELD=VALUE such as "
                                     "training.epochs=1"),
@@ -191,14 +191,14 @@ class Again(Steering):
         self.assertEqual(done.code, 0, done)
         return "rebuilt.db"
 
-    def test_trials_that_are_named_are_made_again_and_the_newest_result_counts(self):
+    def test_named_trials_are_rerun_and_the_newest_result_counts(self):
         first, second = self.trials[0], self.trials[4]
         done = self.run_scripted("--rerun", f"{first},{second[:12]}")
         self.assertEqual(done.code, 0, done)
         wanted = {trial: 2 if trial in (first, second) else 1 for trial in self.trials}
         self.assertEqual(self.attempts(), wanted)
         self.assertEqual(self.outcomes(), {"finished": 8})
-        # What was there stays.
+        # Earlier attempts stay.
         self.assertEqual(self.query(f"SELECT DISTINCT attempt FROM metrics WHERE trial_id = '{first}'"),
                          [{"attempt": 1}, {"attempt": 2}])
         self.assertEqual(self.run_scripted().code, 0)
@@ -208,10 +208,10 @@ class Again(Steering):
         self.assertIn("done: finished in attempt 2", shown)
         self.assertIn("to be made again  up to attempt 1", shown)
 
-    def test_all_are_made_again_and_the_old_results_count_until_then(self):
+    def test_a_rerun_of_all_trials_keeps_old_results_until_new_ones_are_finished(self):
         self.write("sweep.yaml", SWEEP.replace("steps: 2", "steps: 10, step_ms: 40"))
         self.assertEqual(self.run_scripted().code, 0)
-        self.assertEqual(self.outcomes(), {"finished": 12})  # six of setUp
+        self.assertEqual(self.outcomes(), {"finished": 12})  # including six of setUp
         self.trials = self.ids()
         process = self.start_scripted("--rerun", "all", "--only", "variant=small", slots=1)
         self.until(lambda: self.outcomes()["finished"] > 12)
@@ -224,12 +224,12 @@ class Again(Steering):
         states = {trial["id"]: trial["state"] for trial in self.plan()["trials"]}
         self.assertEqual({states[trial] for trial in waiting}, {"interrupted"})
         self.assertIn("attempt 1 counts until a later one finishes", self.decide("show", waiting[0]).out)
-        self.assertEqual(self.run_scripted().code, 0)  # goes on with them
+        self.assertEqual(self.run_scripted().code, 0)  # continues the rerun
         self.assertEqual(self.outcomes()["finished"], 15)
         number = self.attempts()
         self.assertEqual([number[trial] > 1 for trial in self.trials], [True] * 3 + [False] * 3)
 
-    def test_what_is_no_trial_cannot_be_made_again(self):
+    def test_only_trials_can_be_rerun(self):
         for words, message in (
                 (["--rerun", "every"], "--rerun: found every, expected stale, failed, all or "
                                        "the id of a requested trial (petlab plan lists them)"),
@@ -240,7 +240,7 @@ class Again(Steering):
             self.assertEqual((done.code, done.err), (2, f"petlab: {message}\n"))
         self.assertEqual(self.outcomes(), {"finished": 6})
 
-    def test_a_result_that_is_discarded_counts_no_more_and_is_made_again(self):
+    def test_a_discarded_result_does_not_count_and_is_recomputed(self):
         trial = self.trials[1]
         done = self.decide("discard", trial[:10], "--why", "the data was\nwrong")
         self.assertEqual(done.out, f"{trial} the result of attempt 1 no longer counts; the "
@@ -262,7 +262,7 @@ class Again(Steering):
         self.assertEqual(self.attempts(self.rebuilt())[trial], 2)
         self.assertNotIn("discarded", self.petlab("status", "sweep.yaml").out)
 
-    def test_a_result_is_discarded_while_a_run_goes_on(self):
+    def test_a_result_can_be_discarded_during_a_run(self):
         self.write("sweep.yaml", SWEEP.replace("seed: [1, 2, 3]", "seed: [1, 2, 3, 9]").replace(
             "steps: 2, width: 7", "steps: 2, width: 7").replace(
             "  small: {", "  long: {seed: 77, user.steps: 200, user.step_ms: 20}\n  small: {"))
@@ -273,7 +273,7 @@ class Again(Steering):
         self.until(lambda: self.attempts().get(trial) == 2)
         self.assertEqual(self.end(process).code, 0)
 
-    def test_what_is_hidden_is_in_no_answer_and_comes_back(self):
+    def test_hidden_trials_are_in_no_answer_until_shown_again(self):
         trial, rest = self.trials[2], [each for each in self.trials if each != self.trials[2]]
         everything = self.query(self.METRICS)
         self.decide("hide", trial, "--why", "an outlier of the cluster")
@@ -287,7 +287,7 @@ class Again(Steering):
         self.assertIn("an outlier of the cluster", self.decide("show", trial).out)
         self.assertEqual(self.decide("hide", trial, "--why", "an outlier of the cluster", code=1).err,
                          f"{trial} is already hidden\n")
-        # It is run like any other, and is not made again.
+        # A hidden trial is run like any other, but not rerun.
         self.assertEqual(self.run_scripted().code, 0)
         self.assertEqual(self.outcomes(), {"finished": 6})
         self.decide("hide", "--undo", trial)
@@ -303,17 +303,17 @@ class WhereNumbersComeFrom(Steering):
     def environment(self):
         return super().environment() | {"SCRIPTED_PROVENANCE": json.dumps(self.SAID)}
 
-    def test_each_attempt_knows_builds_machine_and_sweep(self):
+    def test_each_attempt_records_builds_machine_and_sweep(self):
         self.assertEqual(self.run_scripted("--only", "seed=1", "--set", "user.x=1").code, 0)
         rows = self.query("SELECT * FROM attempt_provenance")
         self.assertEqual(len(rows), 2)
         row = rows[0]
-        told = json.loads(row["petlab_said"])
-        self.assertEqual(set(told) - {"gpu_driver"}, {
+        machine = json.loads(row["petlab_said"])
+        self.assertEqual(set(machine) - {"gpu_driver"}, {
             "version", "commit", "clean", "compiler", "flags", "sweep_digest", "overrides",
             "processor", "kernel"})
         self.assertEqual((row["commit"], row["compiler"], row["processor"]),
-                         (told["commit"], told["compiler"], told["processor"]))
+                         (machine["commit"], machine["compiler"], machine["processor"]))
         self.assertEqual(row["commit"] == "unknown", row["clean"] is None)
         commit = row["commit"] + ("+changes" if row["clean"] == 0 else "")
         self.assertEqual(self.query('SELECT DISTINCT "commit" AS c FROM attempts'), [{"c": commit}])
@@ -324,13 +324,13 @@ class WhereNumbersComeFrom(Steering):
                          [{"digest": row["sweep_digest"], "text": SWEEP}])
         shown = json.loads(self.petlab("show", row["trial_id"], "--db", "sweep.db", "--json").out)
         self.assertEqual(shown["attempts"][0]["provenance"]["worker_said"], self.SAID)
-        self.assertEqual(shown["attempts"][0]["provenance"]["petlab_said"], told)
+        self.assertEqual(shown["attempts"][0]["provenance"]["petlab_said"], machine)
         task = self.query("SELECT tasks FROM trials LIMIT 1")[0]["tasks"]
         self.assertEqual(shown["attempts"][0]["provenance"]["examples"], {task: {"train": 90, "validation": 12}})
         self.assertEqual(json.loads(row["examples"]), {task: {"train": 90, "validation": 12}})
         text = self.petlab("show", row["trial_id"], "--db", "sweep.db").out
         self.assertRegex(text, rf"\n  examples of {task} +90 train, 12 validation\n")
-        for part in ("worker libtorch", "petlab compiler", "petlab sweep_digest", told["processor"]):
+        for part in ("worker libtorch", "petlab compiler", "petlab sweep_digest", machine["processor"]):
             self.assertIn(part, text)
         page = self.petlab("report", "sweep", "--db", "sweep.db", "--format", "html")
         self.assertEqual(page.code, 0, page)
@@ -338,7 +338,7 @@ class WhereNumbersComeFrom(Steering):
         self.assertIn(f"petlab {row['commit']} ", page.out.replace("</li>", " "))
         self.assertIn("scripted-worker abc (with changes), LibTorch 9.9, ", page.out)
         self.assertIn(": 2 trials</li>", page.out)
-        # The runs folder tells it all again, also of sweeps as they were before.
+        # A rebuild from the runs folder gives the same, including earlier definitions of sweeps.
         self.write("sweep.yaml", SWEEP + "about: edited\n")
         self.assertEqual(self.run_scripted("--only", "seed=1").code, 0)
         done = self.petlab("db", "rebuild", "--db", "new.db", "--runs", "sweep.runs")
@@ -350,7 +350,7 @@ class WhereNumbersComeFrom(Steering):
         self.assertEqual(len(self.query("SELECT * FROM sweep_texts")), 2)
         self.assertEqual(self.query("SELECT count(*) AS n FROM provenance_texts"), [{"n": 3}])
 
-    def test_a_text_that_is_not_of_its_name_is_left_out(self):
+    def test_a_text_that_does_not_belong_to_its_name_is_skipped(self):
         self.assertEqual(self.run_scripted("--only", "seed=1").code, 0)
         file, = (self.root / "sweep.runs/sweeps").glob("*.yaml")
         file.write_text("sweep: other\n")

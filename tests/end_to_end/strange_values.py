@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Names and values that nobody wants in a database: kept exactly, or refused by name.
+"""Tests strange names and values: they are kept exactly, or refused by name.
 
 usage: strange_values.py FOLDER_OF_PROGRAMS
 """
@@ -12,7 +12,7 @@ from scripted_world import ScriptedWorld
 
 NAMES = ["Robert'); DROP TABLE trials;--", '"quoted"', "back\\slash", "tab\tbed", "two\nlines",
          "é漢😀", '$.x"[0]', " spaces ", "", "%s{0}", "'; ATTACH 'x' AS y;--", "x" * 3000]
-# Says the metrics of user.says, their values as they stand there.
+# Reports the metrics in user.says, with their values as written there.
 WORKER = """#!/usr/bin/env python3
 import json, os, pathlib, sys, time
 if sys.argv[1] == "--describe":
@@ -41,7 +41,7 @@ class StrangeValues(ScriptedWorld):
         self.write("odd.py", WORKER).chmod(0o755)
 
     def write_users(self, *users):
-        """A trial for each, with seeds 1, 2, …; YAML knows no pairs of surrogates."""
+        """Writes a sweep with a trial for each `user`, with seeds 1, 2, …. YAML has no surrogate pairs."""
         rows = [f"  v{seed}: {{seed: {seed}, user: {json.dumps(user, ensure_ascii=False)}}}\n"
                 for seed, user in enumerate(users, 1)]
         self.write("sweep.yaml", tiny_world.SWEEP + "variants:\n" + "".join(rows))
@@ -60,7 +60,7 @@ class StrangeValues(ScriptedWorld):
         done = self.petlab(*words, **options)
         self.assertEqual((done.code, done.err), (code, f"petlab: {message}\n"))
 
-    def test_user_values_of_any_text_are_kept_asked_for_and_printed_exactly(self):
+    def test_user_values_of_any_text_are_kept_queried_and_printed_exactly(self):
         self.write_users(*({"note": name, "says": f'{{"m": {place}}}'}
                            for place, name in enumerate(NAMES)))
         self.run_odd()
@@ -78,8 +78,8 @@ class StrangeValues(ScriptedWorld):
                 rows = self.results("--where", f"user.note={quote}{name}{quote}")
                 self.assertEqual([row["m_mean"] for row in rows], [place], name)
 
-    def test_user_keys_of_any_text_are_kept_and_those_without_quotes_are_asked_for(self):
-        names = [name for name in NAMES if len(name) < 1000]  # YAML's limit for keys
+    def test_user_keys_of_any_text_are_kept_and_those_without_quotes_can_be_queried(self):
+        names = [name for name in NAMES if len(name) < 1000]  # YAML limits the length of keys
         self.write_users(*({name: place, "says": f'{{"m": {place}}}'}
                            for place, name in enumerate(names)))
         self.run_odd()
@@ -97,18 +97,18 @@ class StrangeValues(ScriptedWorld):
                      "results", "--db", "sweep.db", "--where", 'user."quoted"=1')
 
     def test_metrics_of_any_name_are_kept_exactly(self):
-        said = {name: repr(place / 7) for place, name in enumerate(NAMES + ["nul\0byte"])}
-        self.write_users({"says": json.dumps(said)})
+        metrics = {name: repr(place / 7) for place, name in enumerate(NAMES + ["nul\0byte"])}
+        self.write_users({"says": json.dumps(metrics)})
         self.run_odd()
         rows = self.query("SELECT name, value FROM results")
-        self.assertEqual({row["name"]: repr(row["value"]) for row in rows}, said)
-        for name, value in said.items():
+        self.assertEqual({row["name"]: repr(row["value"]) for row in rows}, metrics)
+        for name, value in metrics.items():
             if name and "\0" not in name:
                 row, = self.results("--metric", name)
                 self.assertEqual(repr(row[f"{name}_mean"]), value, name)
         self.assertEqual(self.petlab("db", "check", "--db", "sweep.db").code, 0)
 
-    def test_values_that_no_double_holds_fail_their_trial_and_all_others_are_exact(self):
+    def test_values_beyond_doubles_fail_their_trial_and_all_others_are_exact(self):
         kept = {"-0.5": -0.5, "5e-324": 5e-324, "1.7976931348623157e308": 1.7976931348623157e308,
                 "null": None, "0.1": 0.1, "12345678901234567890": 12345678901234567890.0,
                 "1e-400": 0.0, "0.30000000000000004": 0.30000000000000004}
@@ -130,7 +130,7 @@ class StrangeValues(ScriptedWorld):
             self.assertRegex(row["reason"], r"^[0-9a-f]{16}/\d+/events\.jsonl:2: ")
             self.assertIn(message, row["reason"])
 
-    def test_a_trial_may_have_ten_thousand_keys_of_its_own(self):
+    def test_a_trial_may_have_ten_thousand_user_keys(self):
         keys = {f"key_{place}": place for place in range(10_000)}
         self.write_users({**keys, "says": '{"m": 1}'}, {**keys, "key_7": 8, "says": '{"m": 2}'})
         self.run_odd()
@@ -152,7 +152,7 @@ class StrangeValues(ScriptedWorld):
                      "--db", "sweep.db", "--by", ",".join(many))
         self.assertEqual(len(self.results("--by", ",".join(many[:500]))), 2)
 
-    def test_what_is_far_too_large_is_refused_by_its_size(self):
+    def test_far_too_large_values_are_refused_by_their_size(self):
         self.write_users({"says": '{"m": 1}'})
         self.run_odd()
         huge = self.write("huge", b"x" * 100_000_000)

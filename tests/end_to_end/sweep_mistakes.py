@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A sweep file's mistakes as a user sees them. usage: sweep_mistakes.py FOLDER_OF_PROGRAMS"""
+"""Tests the messages about mistakes in sweep files. usage: sweep_mistakes.py FOLDER_OF_PROGRAMS"""
 import tiny_world
 from tiny_world import SWEEP, VARIANTS, TinyWorld
 
@@ -35,7 +35,7 @@ when, exclude (nearest: grid)
                 self.assertFalse((self.root / "sweep.db").exists())
                 self.assertFalse((self.root / "sweep.runs").exists())
 
-    def test_what_is_no_yaml_says_where(self):
+    def test_errors_about_invalid_yaml_have_a_line(self):
         self.write("sweep.yaml", "sweep: [\n")
         done = self.petlab("run", "sweep.yaml")
         self.assertEqual(done.err, "petlab: sweep.yaml:2: YAML: found a syntax error (end of "
@@ -50,11 +50,11 @@ when, exclude (nearest: grid)
         self.assertIn("sweep tiny: 4 trials\n", done.out)
         self.assertRegex(done.out, r"\n[0-9a-f]{16}  \S+ +\S+, seed \d+  new +never tried\n")
         made = [path for path in sorted(self.root.rglob("*")) if path not in before]
-        # Digests of files are remembered.
+        # Only the cache of file digests is written.
         self.assertTrue(all(self.root / "home/cache" in (path, *path.parents) for path in made),
                         made)
 
-    def test_a_missing_backbone_is_told_before_anything_starts(self):
+    def test_a_missing_backbone_is_reported_before_anything_starts(self):
         self.write("sweep.yaml", SWEEP.replace("./tiny", "./tinny"))
         for command in ("plan", "run"):
             with self.subTest(command):

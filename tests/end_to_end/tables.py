@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""`petlab db export` to tables and to TensorBoard, read back.
+"""Tests `petlab db export` to tables and to TensorBoard by reading them back.
 
-usage: tables.py FOLDER_OF_PROGRAMS; TensorBoard's own reader reads the event files in tensorboard.py.
+usage: tables.py FOLDER_OF_PROGRAMS; tensorboard.py reads the event files with TensorBoard's reader.
 """
 import csv
 import json
@@ -30,7 +30,7 @@ class Tables(ExchangeWorld):
                     found[name] = list(csv.DictReader(opened))
         return found
 
-    def test_every_number_reads_back_to_the_bit(self):
+    def test_every_number_reads_back_exactly(self):
         first = self.ids[0]
         self.on("a", "tag", first, "+good")
         self.on("a", "note", first, "=1+1, or \"so\"\nsays he")
@@ -60,12 +60,12 @@ class Tables(ExchangeWorld):
             self.assertEqual(json.loads(found["attempts"][0]["worker_said"])["commit"], "abc")
         tags = {row["trial_id"]: row["tag"] for row in tables["json"]["results"]}
         self.assertEqual(tags[first], "good")
-        # What a spreadsheet would compute is a text to it.
+        # CSV marks texts that a spreadsheet would compute.
         note = [row["text"] for row in tables["csv"]["remarks"] if row["what"] == "note"]
         self.assertEqual(note, ["'=1+1, or \"so\"\nsays he"])
         note = [row["text"] for row in tables["json"]["remarks"] if row["what"] == "note"]
         self.assertEqual(note, ["=1+1, or \"so\"\nsays he"])
-        # NULL and empty are told apart, and the same contents are the same bytes.
+        # NULL and empty texts differ, and the same contents give the same bytes.
         self.assertIsNone(tables["json"]["attempts"][0]["resumed_from"])
         self.on("a", "db", "export", "again")
         self.assertEqual([(self.root / "again" / f"{name}.csv").read_bytes() for name in NAMES],
@@ -83,7 +83,7 @@ class Tables(ExchangeWorld):
         self.assertIn("shared", done.err)
         self.assertFalse((self.root / "other").exists())
 
-    def test_what_is_there_stays_and_what_fails_leaves_nothing(self):
+    def test_existing_folders_stay_and_failures_leave_nothing(self):
         (self.root / "there").mkdir()
         done = self.on("a", "db", "export", "there", code=2)
         self.assertEqual(done.err, "petlab: there: already exists; move it, or name another "
@@ -112,19 +112,19 @@ class Tables(ExchangeWorld):
 
     def test_event_files_by_sweep_variant_and_trial(self):
         done = self.on("a", "db", "export", "--tensorboard", "tb")
-        # Four trials, each with three values on validation, one on test, three losses.
+        # Four trials, each with three validation values, one test value and three losses.
         self.assertEqual(done.out, "tb: 4 runs, 28 values; tensorboard --logdir tb\n")
         folders = sorted(str(path.parent.relative_to(self.root / "tb")) for path in self.root.glob("tb/**/*tfevents*"))
         variants = {row["trial_id"]: row["variant"] for row in self.query(
             "SELECT DISTINCT trial_id, variant FROM sweep_results", "a.db")}
         self.assertEqual(folders, sorted(f"shared/{variants[trial]}/{trial}" for trial in self.ids))
-        # Without the runs folder the values are there all the same.
+        # Without the runs folder, metrics are exported without losses.
         (self.root / "a.runs").rename(self.root / "away")
         done = self.petlab("db", "export", "--tensorboard", "tb2", "--db", "a.db")
         self.assertEqual(done.out, "tb2: 4 runs, 16 values; tensorboard --logdir tb2\n")
         self.assertIn("4 runs have no events.jsonl", done.err)
 
-    def test_names_that_no_file_system_takes_are_cut_and_stay_apart(self):
+    def test_names_too_long_for_file_systems_are_shortened_and_stay_distinct(self):
         long = "é" * 49
         text = (self.root / "sweep.yaml").read_text()
         self.write("sweep.yaml", text.replace("small:", f"{long}a:").replace("large:", f"{long}b:"))

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Asks every question of docs/questions.md again, of what the quickstart made.
+"""Asks every question of docs/questions.md again about the quickstart's results.
 
 usage: ten_questions.py SOURCE_DIR BIN_DIR [--write]
-With --write the page gets the answers of now. Exit code 77 (skipped) where no quickstart has run.
+--write puts the new answers into the page. The exit code is 77 (skipped) if no quickstart has run.
 
-Words and whole numbers must be as on the page. Numbers with a decimal point may be as far from it as
-another processor's rounding takes a score. Behind `<!-- rows may differ -->` only what the first column
-is called and how many lines there are is held: the best trial may be another one, and seconds always are.
+Words and whole numbers must equal the page's. Decimal numbers may differ by as much as rounding on another
+processor changes a score. After `<!-- rows may differ -->` only the first column's name and the number of
+lines are compared: the best trial may differ, and seconds always do.
 """
 import os
 import pathlib
@@ -15,13 +15,13 @@ import shlex
 import subprocess
 import sys
 
-SCORE_TOLERANCE = 0.06  # a tenth of what there is to learn; a percentage is divided by 100 first
+SCORE_TOLERANCE = 0.06  # a tenth of the possible improvement; percentages are divided by 100 first
 QUESTIONS = 10
 BLOCK = re.compile(r"(<!-- rows may differ -->\n)?```console\n\$ (.*?)^```$", re.M | re.S)
 
 
 def command_and_answer(text):
-    """A command ends with its line, unless a quotation is open or a backslash stands at the end."""
+    """Splits a block. A command ends with its line, unless a quotation is open or the line ends in a backslash."""
     lines = text.split("\n")
     for end in range(1, len(lines) + 1):
         command = "\n".join(lines[:end])
@@ -87,13 +87,13 @@ def main():
         failures += bool(wrong)
         return f"{match[1] or ''}```console\n$ {command}\n{found}```"
 
-    written, asked = BLOCK.subn(answer, text)
+    written, blocks = BLOCK.subn(answer, text)
     questions = len(re.findall(r"^## \d+\. ", text, re.M))
-    if (questions, asked) != (QUESTIONS, 2 * QUESTIONS) or asked != text.count("```console"):
-        sys.exit(f"{page}: found {questions} questions and {asked} blocks, expected {QUESTIONS}, each "
+    if (questions, blocks) != (QUESTIONS, 2 * QUESTIONS) or blocks != text.count("```console"):
+        sys.exit(f"{page}: found {questions} questions and {blocks} blocks, expected {QUESTIONS}, each "
                  "with a command and its SQL")
     if failures:
-        sys.exit(f"{failures} of {asked} answers are not those of the page")
+        sys.exit(f"{failures} of {blocks} answers are not those of the page")
     if "--write" in sys.argv:
         page.write_text(written)
 

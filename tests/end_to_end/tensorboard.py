@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What `petlab db export --tensorboard` writes, read by TensorBoard itself.
+"""Tests that TensorBoard reads the files of `petlab db export --tensorboard`.
 
 usage: tensorboard.py FOLDER_OF_PROGRAMS
 
-Exit code 77 (skipped) where TensorBoard is not there (scripts/tensorboard_venv.sh makes it).
+The exit code is 77 (skipped) without TensorBoard (scripts/tensorboard_venv.sh installs it).
 """
 import json
 import os
@@ -18,7 +18,7 @@ if "PETLAB_TENSORBOARD" not in os.environ:
         print("skipped: TensorBoard is not there; scripts/tensorboard_venv.sh installs it")
         sys.exit(77)
     os.environ["PETLAB_TENSORBOARD"] = found.stdout.strip()
-    # Not from here: this file has the package's name.
+    # Restarts elsewhere, since this file has the package's name.
     os.execv(found.stdout.strip(), [found.stdout.strip(), __file__, *sys.argv[1:]])
 
 HERE = sys.path.pop(0)
@@ -38,12 +38,12 @@ class Tensorboard(ExchangeWorld):
         self.machine("a", "--only", "seed=1..2")
         self.on("a", "db", "export", "--tensorboard", "tb")
 
-    def test_its_reader_finds_every_value_hyperparameter_and_end(self):
+    def test_its_reader_finds_every_value_hyperparameter_and_outcome(self):
         folders = sorted(path.parent for path in self.root.glob("tb/**/*tfevents*"))
         self.assertEqual(len(folders), 4)
         for folder in folders:
             trial = folder.name
-            # Sums are compared by the reader of records: a wrong one ends the file.
+            # The record reader checks checksums and stops at a wrong one.
             raw = list(RawEventFileLoader(str(next(folder.iterdir()))).Load())
             self.assertEqual(len(raw), 1 + 1 + 7 + 1)
             events = EventAccumulator(str(folder), size_guidance={"tensors": 0})
@@ -57,14 +57,14 @@ class Tensorboard(ExchangeWorld):
             losses = [row for row in found if row["tag"] == "train/loss"]
             key = lambda row: (row["tag"], row["step"])
             self.assertEqual(sorted((row for row in found if row not in losses), key=key), sorted(values, key=key))
-            told = [json.loads(line) for line in (self.root / f"a.runs/{trial}/1/events.jsonl").read_text().splitlines()]
+            recorded = [json.loads(line) for line in (self.root / f"a.runs/{trial}/1/events.jsonl").read_text().splitlines()]
             self.assertEqual([(row["step"], row["value"]) for row in losses],
-                             [(one["step"], one["loss"]) for one in told if one["type"] == "progress"])
-            times = {one["step"]: one["time"] for one in told if one["type"] == "progress"}
+                             [(one["step"], one["loss"]) for one in recorded if one["type"] == "progress"])
+            times = {one["step"]: one["time"] for one in recorded if one["type"] == "progress"}
             self.assertEqual({event.step: event.wall_time for event in events.Tensors("train/loss")}, times)
-            said = [hparams.HParamsPluginData.FromString(content)
-                    for _, content in sorted(events.PluginTagToContent("hparams").items())]
-            end, start = said[0].session_end_info, said[1].session_start_info
+            summaries = [hparams.HParamsPluginData.FromString(content)
+                         for _, content in sorted(events.PluginTagToContent("hparams").items())]
+            end, start = summaries[0].session_end_info, summaries[1].session_start_info
             self.assertEqual(end.status, 1)
             config = json.loads(self.query(f"SELECT config FROM trials WHERE trial_id = '{trial}'", "a.db")[0]["config"])
             self.assertEqual(start.hparams["seed"].number_value, config["seed"])

@@ -1,4 +1,4 @@
-"""A program on a pseudo-terminal, and what its screen shows: as much of a terminal as petlab uses."""
+"""Runs a program on a pseudo-terminal and interprets its screen, as far as petlab uses it."""
 import fcntl
 import os
 import pty
@@ -13,14 +13,14 @@ ESCAPE = re.compile(rb"\x1b\[([0-9;?]*)([A-Za-z])")
 
 
 class Screen:
-    """Interprets bytes. Anything that petlab does not use is an error."""
+    """Interprets a terminal's output. Codes that petlab does not use are errors."""
 
     def __init__(self, columns, lines):
         self.columns, self.lines = columns, lines
-        self.text = [""]  # with what scrolled away
+        self.text = [""]  # all lines, including scrolled ones
         self.row = self.column = 0
         self.wrapped = False
-        self.colours = set()  # that were ever used
+        self.colours = set()  # all used colours
         self.pending = b""
 
     def top(self):
@@ -91,7 +91,7 @@ class Screen:
 
 
 class Terminal:
-    """Runs `command` with all of its streams on a terminal."""
+    """Runs `command` with all its streams on a terminal."""
 
     def __init__(self, command, columns, lines, cwd=None, env=None):
         self.screen = Screen(columns, lines)
@@ -113,7 +113,7 @@ class Terminal:
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def read(self, seconds):
-        """What comes within that time; False at the end."""
+        """Reads output for at most this time. Returns False at its end."""
         ready, _, _ = select.select([self.fd], [], [], seconds)
         if not ready:
             return True
@@ -125,7 +125,7 @@ class Terminal:
         return bool(data)
 
     def until(self, condition, seconds=60):
-        """Reads until the screen's lines fulfil the condition; its last lines otherwise."""
+        """Reads until the screen's lines satisfy the condition, and returns them. Fails with the lines otherwise."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if condition(self.screen.shown()):
@@ -137,7 +137,7 @@ class Terminal:
         raise AssertionError("the screen shows\n" + "\n".join(self.screen.shown()))
 
     def wait(self, seconds=60):
-        """The exit code."""
+        """Waits for the end and returns the exit code."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and self.read(0.05):
             pass
@@ -147,7 +147,7 @@ class Terminal:
         return self.status
 
     def flow(self, action):
-        """TCOOFF: output stops, as by Ctrl-S, but at once; TCOON: it goes on."""
+        """TCOOFF stops output immediately, unlike Ctrl-S; TCOON resumes it."""
         fd = os.open(f"/proc/{self.pid}/fd/0", os.O_RDWR | os.O_NOCTTY)
         try:
             termios.tcflow(fd, action)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""T5 from nothing to a table: init, sweeps of text tasks, kept predictions, a backbone of one's own.
+"""Tests a T5 from scratch to a table: init, sweeps of text tasks, kept predictions, an exported backbone.
 
 usage: texts.py FOLDER_OF_PROGRAMS
 """
@@ -55,7 +55,7 @@ base:
   decoding.max_tokens: 8
   evaluation.keep_predictions: true
 """
-# Those of both stacks' generators and of the tasks' embeddings, by hand.
+# The parameters of both stacks' generators and of the task embeddings, counted by hand.
 GENERATED_NUMBERS = 2 * 8 + 2 * ((1 + 2) * 8 + (24 * 12 + 12) + (12 * 6 + 6) + 2 * 6 +
                                  (6 + 1) * (2 * 4 * 32 + 4 + 3 * 32))
 
@@ -86,7 +86,7 @@ class Texts(TinyWorld):
         return done
 
     def recorded(self, trial):
-        """Metric -> test value, as the database has it."""
+        """The test values in the database, by task and metric."""
         rows = self.query("SELECT task, name, value FROM results WHERE split = 'test' AND "
                           f"trial_id = '{trial}'")
         return {(row["task"], row["name"]): row["value"] for row in rows}
@@ -94,14 +94,14 @@ class Texts(TinyWorld):
     def trials(self):
         return {row["trial_id"] for row in self.query("SELECT DISTINCT trial_id FROM results")}
 
-    def test_a_model_made_from_nothing_learns_and_carries_the_next_sweep(self):
+    def test_a_new_model_learns_and_is_the_next_sweeps_backbone(self):
         self.write("sweep.yaml", FROM_NOTHING)
         done = self.run_sweep()
         self.assertEqual(done.code, 0, done)
         folder, = self.attempt_folders()
         trial = folder.parent.name
         recorded = self.recorded(trial)
-        # Something was learnt: to write digits where words are read.
+        # It learned to write words as digits.
         self.assertLess(recorded["digits", "token-error-rate"], 0.5, recorded)
         kept = folder / "predictions"
         for metric in ("token-error-rate", "exact-match", "bleu"):
@@ -132,7 +132,7 @@ class Texts(TinyWorld):
         for trial in new:
             self.assertEqual(len(undisturbed[trial]), 5, undisturbed[trial])
 
-        # The same, killed at random and gone on with.
+        # The same sweep, killed at random and resumed.
         (self.root / "sweep.db").rename(self.root / "whole.db")
         for file in self.root.glob("sweep.db-*"):
             file.unlink()
@@ -148,7 +148,7 @@ class Texts(TinyWorld):
         self.assertEqual({trial: self.recorded(trial) for trial in new}, undisturbed)
 
     def losses(self):
-        """(trial, step) -> loss over all attempts; a step that was done again has the same."""
+        """Losses by (trial, step) of all attempts. Repeated steps must have the same loss."""
         found = {}
         for folder in self.attempt_folders():
             for event in self.events(folder):
@@ -158,8 +158,8 @@ class Texts(TinyWorld):
         return found
 
     def kill_at_a_checkpoint(self, known):
-        """Runs the sweep until an attempt that is not known has written a checkpoint, and kills
-        its worker and the run; False where the run was over first."""
+        """Runs the sweep until an attempt not in `known` has written a checkpoint, then kills its
+        worker and the run. Returns False if the run was over first."""
         run = self.start("run", "sweep.yaml", "--slots", 2, "--retry-delay", "10ms")
         limit = time.monotonic() + 60
         while run.poll() is None and time.monotonic() < limit:
@@ -177,7 +177,7 @@ class Texts(TinyWorld):
         self.assertEqual(self.end(run).code, 0)
         return False
 
-    def test_generated_adapters_of_two_tasks_go_on_after_kills_and_predict(self):
+    def test_generated_adapters_of_two_tasks_resume_after_kills_and_predict(self):
         self.write("sweep.yaml", GENERATED)
         done = self.run_sweep()
         self.assertEqual(done.code, 0, done)
@@ -192,21 +192,21 @@ class Texts(TinyWorld):
         stored = self.petlab("storage", str(folder / "artifact.petl"), "--json")
         self.assertEqual(json.loads(stored.out)["stored_bits"], 32 * GENERATED_NUMBERS, stored)
 
-        # One artifact answers for each of its tasks, with the recorded numbers.
+        # The artifact predicts each of its tasks with the recorded numbers.
         for task in ("digits", "films"):
             predicted = json.loads(self.trainer(
                 "predict", "--artifact", str(folder / "artifact.petl"), "--task", "digits.yaml",
                 "--task", "films.yaml", "--task", task, "--backbone", "./own").out)
             self.assertEqual(predicted["metrics"], {metric: value for (of, metric), value
                                                     in recorded.items() if of == task})
-        # Other libraries keep weights of layers, of which there are none.
+        # Other libraries store weights of layers, which a hypernetwork does not have.
         refused = self.petlab("export", "--artifact", str(folder / "artifact.petl"), "--format",
                               "adapterhub", "--backbone", "./own", "--out", "exported",
                               program=TRAINER)
         self.assertEqual(refused.code, 1, refused)
         self.assertIn("whose hypernetwork generates the layers' weights", refused.err)
 
-        # The same, killed at checkpoints and gone on with.
+        # The same sweep, killed at checkpoints and resumed.
         losses = self.losses()
         self.assertEqual(len(losses), 120)
         whole = (folder / "artifact.petl").read_bytes()
@@ -227,7 +227,7 @@ class Texts(TinyWorld):
         again = [folder / "artifact.petl" for folder in self.attempt_folders()]
         self.assertEqual([file.read_bytes() for file in again if file.exists()], [whole])
 
-    def test_generated_adapters_are_refused_in_an_encoder_before_anything_runs(self):
+    def test_generated_adapters_for_an_encoder_are_refused_before_anything_runs(self):
         self.write("sweep.yaml", "sweep: tiny\nbase: {backbone: ./tiny, tasks: [films.yaml], "
                                  "module.kind: hyperformer++}\n")
         done = self.run_sweep()
@@ -235,7 +235,7 @@ class Texts(TinyWorld):
         self.assertIn("sweep.yaml:2: module.kind: found hyperformer++, expected another kind with an "
                       "encoder (bert), which has no decoder", done.err)
 
-    def test_an_encoder_is_refused_for_texts_before_anything_runs(self):
+    def test_an_encoder_for_a_text_task_is_refused_before_anything_runs(self):
         self.write("sweep.yaml", "sweep: tiny\nbase: {backbone: ./tiny, task: digits.yaml}\n")
         done = self.run_sweep()
         self.assertEqual(done.code, 2, done)

@@ -1,7 +1,7 @@
-"""What the program tests need: a folder with a backbone, a task and a sweep, all tiny and made here.
+"""A folder with a tiny backbone, task and sweep, for tests of the programs.
 
-Training one trial of it takes a tenth of a second. Nothing outside the folder is read or written:
-PETLAB_HOME, PETLAB_DATA and PETLAB_SLOTS point into it.
+Training one trial takes a tenth of a second. Nothing outside the folder is read or written: PETLAB_HOME,
+PETLAB_DATA and PETLAB_SLOTS are inside it.
 """
 import json
 import os
@@ -33,7 +33,7 @@ labels: [poor, fine]
 metrics: [accuracy, f1]
 select_by: [accuracy]
 """
-# A score in place of the label.
+# The same task with a score instead of the label.
 GRADES = TASK.replace("films", "grades").replace("label: label", "score: grade").replace(
     "labels: [poor, fine]\n", "").replace("[accuracy, f1]", "[pearson, spearman]").replace(
     "[accuracy]", "[pearson]")
@@ -54,7 +54,7 @@ grid:
 
 
 def bert_shapes(config):
-    """Name and shape of each tensor of a BERT encoder."""
+    """The name and shape of each tensor of a BERT encoder."""
     d, inner = config["hidden_size"], config["intermediate_size"]
     shapes = {"embeddings.word_embeddings.weight": (config["vocab_size"], d),
               "embeddings.position_embeddings.weight": (config["max_position_embeddings"], d),
@@ -74,7 +74,7 @@ def bert_shapes(config):
 
 
 def write_safetensors(file, shapes):
-    """Random normal values, LayerNorm weights about 1."""
+    """Writes random normal values. LayerNorm weights are about 1."""
     draw = random.Random(3)
     header, data = {}, bytearray()
     for name, shape in shapes.items():
@@ -89,7 +89,7 @@ def write_safetensors(file, shapes):
 
 
 class Done:
-    """A command that is over: exit code, standard output, standard error."""
+    """A finished command: exit code, standard output, standard error."""
 
     def __init__(self, code, out, err):
         self.code, self.out, self.err = code, out, err
@@ -99,13 +99,13 @@ class Done:
 
 
 class TinyWorld(unittest.TestCase):
-    """A fresh folder `self.root` for each case."""
+    """Creates a new folder `self.root` for each case."""
     maxDiff = None
 
     def setUp(self):
         folder = tempfile.mkdtemp(prefix="petlab-e2e-")
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
-        # A user without rights of its own (see as_nobody) comes through.
+        # Processes of an unprivileged user can enter.
         os.chmod(folder, 0o755)
         self.root = pathlib.Path(folder).resolve()
         self.write("tiny/config.json", json.dumps(CONFIG))
@@ -131,7 +131,7 @@ class TinyWorld(unittest.TestCase):
         return file
 
     def write_grades(self):
-        """A task with scores to predict, grades.yaml."""
+        """Writes grades.yaml, a task with scores to predict."""
         self.write("grades.yaml", GRADES)
         for part, rows in (("train", 40), ("dev", 12), ("test", 9)):
             text = "grade\tsentence\n"
@@ -141,12 +141,12 @@ class TinyWorld(unittest.TestCase):
                 text += f"{good / 4}\tthe film is {' '.join(words)}\n"
             self.write(f"grades-{part}.tsv", text)
 
-    # What a case has in its environment. Its database is named, so that no petlab.db above counts.
+    # Additional environment variables of a case. PETLAB_DB is set so that petlab finds no petlab.db above.
     variables: dict[str, str] = {}
     database = "sweep.db"
 
     def environment(self):
-        # Neither another petlab's places nor whichever terminal the tests were begun from.
+        # Without another petlab's places, and without the terminal from which the tests were started.
         inherited = {name: value for name, value in os.environ.items()
                      if not name.startswith("PETLAB_") and name != "TERM"}
         return inherited | {"PETLAB_HOME": str(self.root / "home"),
@@ -163,7 +163,7 @@ class TinyWorld(unittest.TestCase):
         return process
 
     def put_away(self, process):
-        """A case that fails leaves no process, and no open pipe."""
+        """Ends a process and closes its pipes, even after a failed case."""
         if process.poll() is None:
             process.kill()
             process.wait()
@@ -173,7 +173,7 @@ class TinyWorld(unittest.TestCase):
 
     def end(self, process, timeout=120):
         out, err = process.communicate(timeout=timeout)
-        # Temporary paths differ from run to run.
+        # The temporary folder's path differs from run to run.
         text = [part.decode(errors="backslashreplace").replace(str(self.root), "ROOT")
                 for part in (out or b"", err or b"")]
         return Done(process.returncode, *text)
@@ -182,11 +182,11 @@ class TinyWorld(unittest.TestCase):
         return self.end(self.start(*words, **options))
 
     def run_sweep(self, *words, slots=2):
-        """`petlab run` as a test wants it: with slots of its own, no waiting before a retry."""
+        """Runs `petlab run` with a number of slots and hardly any delay before retries."""
         return self.petlab("run", "sweep.yaml", "--slots", slots, "--retry-delay", "10ms", *words)
 
     def small_disk(self, size):
-        """A tmpfs of its own, where this user may mount one; the rights of root bind there too."""
+        """Mounts a small tmpfs, or skips the case if that is not allowed. Its size limits even root."""
         folder = self.root / "disk"
         folder.mkdir()
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "petlab", folder],
@@ -197,12 +197,12 @@ class TinyWorld(unittest.TestCase):
         return folder
 
     def fill(self, disk, pages):
-        """Leaves so many pages free on a disk; the file that takes the rest."""
+        """Fills a disk except for this number of pages. Returns the file that fills it."""
         free = shutil.disk_usage(disk).free - pages * os.sysconf("SC_PAGE_SIZE")
         return self.write(disk / "ballast", b"x" * free)
 
     def until(self, condition, seconds=30):
-        """Waits for the condition's truth, and returns it."""
+        """Waits until the condition's value is true, and returns that value."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             found = condition()
@@ -220,14 +220,14 @@ class TinyWorld(unittest.TestCase):
         return sorted(path.parent for path in (self.root / runs).glob("*/[0-9]*/trial.json"))
 
     def events(self, folder):
-        """Those of an attempt so far; a line counts when its newline is there."""
+        """The events of an attempt so far. A line counts once it has its newline."""
         file = folder / "events.jsonl"
         return [json.loads(line) for line in file.read_text().split("\n")[:-1]] \
             if file.exists() else []
 
 
 def main():
-    """Runs the cases of the calling file; its first argument is the folder of the programs."""
+    """Runs the cases of the calling file. Its first argument is the folder of the programs."""
     if not PETLAB.is_file():
         sys.exit(f"{PETLAB}: no such program; usage: {sys.argv[0]} FOLDER_OF_PROGRAMS [CASE...]")
     unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sweeps trained by petlab-trainer under `petlab run`: artifacts, repetition, kills, exit codes.
+"""Tests sweeps trained by petlab-trainer under `petlab run`: artifacts, reruns, kills, exit codes.
 
 usage: training.py FOLDER_OF_PROGRAMS
 """
@@ -13,12 +13,12 @@ import time
 import tiny_world
 from tiny_world import SWEEP, TRAINER, VARIANTS, WORDS, TinyWorld
 
-# PETLAB_KILLS=20 for a thorough look.
+# Set PETLAB_KILLS=20 for a thorough test.
 KILLS = int(os.environ.get("PETLAB_KILLS", "3"))
 
 METRICS = ("SELECT trial_id, step, split, task, name, value FROM results "
            "ORDER BY 1, 2, 3, 4, 5")
-# A regression task too: its metrics have digits that could differ.
+# Includes a regression task, since any change shows in the digits of its metrics.
 TRIALS = """  module: {share: true, mask: learned, sparsity_ratio: 0.5}
 grid:
   task: [films.yaml, grades.yaml]
@@ -38,8 +38,8 @@ class Training(TinyWorld):
         return done
 
     def losses(self, runs):
-        """(trial, step) -> loss over all attempts of each trial; a step that was done again after a
-        kill has the same."""
+        """Losses by (trial, step) of all attempts. Steps repeated after a kill must have the same
+        loss."""
         found = {}
         for folder in self.attempt_folders(runs):
             for event in self.events(folder):
@@ -51,8 +51,8 @@ class Training(TinyWorld):
     def test_an_artifact_has_the_bits_of_the_formula_and_gives_its_trials_metrics(self):
         self.train("runs")
         d, bottleneck, layers = 16, 4, 2
-        # bit-level storage of a shared adapter with a mask a layer: 32 bits a weight or bias of the
-        # prototype, one bit an element of each mask (biases have none).
+        # The bit-level storage of a shared adapter with a mask for each layer: 32 bits for each
+        # weight and bias of the prototype, one bit for each element of a mask (biases have none).
         weights = 2 * d * bottleneck
         values, masks = 32 * (weights + d + bottleneck), weights * layers
         folders = self.attempt_folders("runs")
@@ -61,13 +61,13 @@ class Training(TinyWorld):
             file = folder / "artifact.petl"
             storage = self.petlab("storage", file, "--json")
             self.assertEqual(storage.code, 0, storage)
-            said = json.loads(storage.out)
-            self.assertEqual(said["bls_bits"], values + masks)
-            self.assertEqual(said["stored_bits"], values + masks)
+            sizes = json.loads(storage.out)
+            self.assertEqual(sizes["bls_bits"], values + masks)
+            self.assertEqual(sizes["stored_bits"], values + masks)
             for parts in ("bls_parts", "stored_parts"):
-                self.assertEqual(said[parts], {"values": values, "masks": masks})
-            self.assertEqual(said["file_bytes"], file.stat().st_size)
-            # The file itself, read here by docs/reference/artifact.md.
+                self.assertEqual(sizes[parts], {"values": values, "masks": masks})
+            self.assertEqual(sizes["file_bytes"], file.stat().st_size)
+            # Reads the file as described in docs/reference/artifact.md.
             data = file.read_bytes()
             count, header = struct.unpack_from("<IQ", data, 12)
             sections = {}
@@ -79,9 +79,9 @@ class Training(TinyWorld):
                 end = offset + (bits + 7) // 8
             self.assertEqual(end, len(data))
             self.assertEqual((sections[1], sections[2]), (values, masks))
-            self.assertEqual(sections[3], said["not_counted"]["head"])
+            self.assertEqual(sections[3], sizes["not_counted"]["head"])
             self.assertEqual(set(sections), {1, 2, 3})
-            # A fresh process gives what the database has, to the last digit.
+            # A new process gives the database's values to the last digit.
             task = json.loads((folder / "trial.json").read_text())["tasks"][0]["name"]
             for split in ("test", "validation"):
                 predicted = self.petlab("predict", "--artifact", file, "--task", f"{task}.yaml",
@@ -118,14 +118,14 @@ class Training(TinyWorld):
         self.train("one")
         self.train("two")
         losses = self.losses("one")
-        # 4 trials of 3 epochs of 4 steps, each step with its loss.
+        # 4 trials of 3 epochs of 4 steps, with a loss for each step.
         self.assertEqual(len(losses), 4 * 12)
         self.assertEqual(losses, self.losses("two"))
         metrics = self.query(METRICS, "one.db")
         self.assertEqual(len(metrics), 4 * (3 * 3 + 2))
         self.assertEqual(metrics, self.query(METRICS, "two.db"))
 
-    def test_killed_workers_and_orchestrators_change_no_digit(self):
+    def test_killed_workers_and_orchestrators_do_not_change_results(self):
         text = (self.root / "sweep.yaml").read_text().replace(
             "epochs: 3", "epochs: 40, checkpoint_every: 7")
         self.write("sweep.yaml", text)
@@ -146,7 +146,7 @@ class Training(TinyWorld):
                 process.kill()
                 self.assertEqual(self.end(process).code, -signal.SIGKILL)
             else:
-                # It goes on by itself; enough of it for the next kill to meet work.
+                # The run continues by itself. Waits for new steps, so that the next kill interrupts work.
                 self.await_steps(process, new=True)
                 process.send_signal(signal.SIGTERM)
                 self.assertIn(self.end(process).code, (0, 3))
@@ -164,7 +164,7 @@ class Training(TinyWorld):
         self.assertEqual(self.losses("killed"), whole)
 
     def test_a_crash_right_after_a_resume_falls_back_to_the_checkpoint_before(self):
-        # Checkpoints at steps 2, 4, 6 …: attempt 1 dies before the fourth, attempt 2 before its first.
+        # Checkpoints are at steps 2, 4, 6, …. Attempt 1 dies before its fourth, attempt 2 before its first.
         self.write("sweep.yaml", (self.root / "sweep.yaml").read_text().replace(
             "epochs: 3", "epochs: 3, checkpoint_every: 2"))
         self.train("whole")
@@ -185,8 +185,8 @@ class Training(TinyWorld):
         self.assertEqual(self.losses("killed"), self.losses("whole"))
 
     def test_a_worker_whose_orchestrator_is_killed_writes_a_checkpoint_each_time(self):
-        # So many steps an epoch that no checkpoint is written but for the signal, and so long ones
-        # that a second signal would come while the first one waits for the step to end.
+        # Epochs are so long that only the signal causes a checkpoint. Steps are so long that a second
+        # signal would come while the first one waits for the end of the step.
         rows = "".join(f"{'fine' if i % 3 else 'poor'}\tthe film is {WORDS[i % 9]}\n"
                        for i in range(150000))
         self.write("films-train.tsv", "label\tsentence\n" + rows)
@@ -213,10 +213,10 @@ class Training(TinyWorld):
         self.assertEqual(checkpoints, KILLS)
         print(f"{checkpoints} checkpoints of {KILLS} kills", flush=True)
 
-    def test_a_worker_whose_log_nobody_reads_any_more_writes_its_checkpoint(self):
+    def test_a_worker_without_a_log_reader_writes_its_checkpoint(self):
         self.train("runs")
         trial = json.loads((self.attempt_folders("runs")[0] / "trial.json").read_text())
-        # A line of the log every half second, and no end in sight.
+        # Logs a line every half second for a very long time.
         trial["config"]["training"]["epochs"] = 100000
         folder = self.root / "alone" / trial["trial"] / "1"
         folder.mkdir(parents=True)
@@ -240,8 +240,8 @@ class Training(TinyWorld):
         self.train("runs")
         trial = json.loads((self.attempt_folders("runs")[0] / "trial.json").read_text())
         trial["config"]["training"]["epochs"] = 100000
-        # Stops itself (SIGSTOP) before it renames its first checkpoint, and its second, which the
-        # first signal asks for.
+        # The trainer stops itself (SIGSTOP) before it renames its first checkpoint, and its second one,
+        # which follows the first signal.
         rule = "stop program=petlab-trainer calls=rename path=*/checkpoint/* at="
         self.variables = {"LD_PRELOAD": str(TRAINER.parent / "petlab-faults.so"),
                           "PETLAB_TEST_FAULTS": f"{rule}1; {rule}2"}
@@ -253,9 +253,9 @@ class Training(TinyWorld):
                 (folder / "trial.json").write_text(json.dumps(trial))
                 process = self.start(folder, program=TRAINER)
                 stat = pathlib.Path(f"/proc/{process.pid}/stat")
-                for asked in (numbers[:1], numbers):
+                for sent in (numbers[:1], numbers):
                     self.until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
-                    for number in asked:
+                    for number in sent:
                         process.send_signal(number)
                     process.send_signal(signal.SIGCONT)
                 done = self.end(process)
@@ -284,8 +284,8 @@ class Training(TinyWorld):
                 self.assertEqual(self.events(folder)[-1]["type"], "checkpoint")
 
     def await_step_after(self, step, number, process):
-        """Waits until attempt `number` reported a step after `step`: its folder, its worker's pid
-        and that step."""
+        """Waits until attempt `number` reports a step after `step`. Returns its folder, its worker's
+        pid and that step."""
         limit = time.monotonic() + 60
         while time.monotonic() < limit:
             self.assertIsNone(process.poll())
@@ -304,8 +304,8 @@ class Training(TinyWorld):
             time.sleep(0.01)
 
     def await_steps(self, process, new=False, runs="killed"):
-        """Waits until an open attempt reported a checkpoint and its worker's pid is known: that pid.
-        None where the run is over first."""
+        """Waits until an open attempt has a checkpoint and its worker's pid is known. Returns that pid,
+        or None if the run is over first."""
         known = set(self.attempt_folders(runs)) if new else set()
         limit = time.monotonic() + 60
         while time.monotonic() < limit:
@@ -320,7 +320,7 @@ class Training(TinyWorld):
             time.sleep(0.005)
         self.fail("no attempt came to a checkpoint within a minute")
 
-    def test_a_disk_that_is_full_at_a_checkpoint_fails_trials_that_can_be_trained_again(self):
+    def test_a_full_disk_at_a_checkpoint_fails_trials_that_can_be_retrained(self):
         self.train("whole")
         disk = self.small_disk("1m")
         ballast = self.fill(disk, 24)
@@ -380,7 +380,7 @@ class Training(TinyWorld):
         self.assertIsNotNone(self.await_steps(process, runs="long.runs"))
         process.send_signal(signal.SIGINT)
         time.sleep(0.5)
-        # Once: what runs is finished, which this trial will not be for an hour.
+        # One Ctrl-C lets trials finish, which would take this one an hour.
         self.assertIsNone(process.poll())
         process.send_signal(signal.SIGINT)
         stopped = self.end(process)

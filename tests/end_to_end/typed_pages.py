@@ -1,19 +1,18 @@
-"""Types the commands of Markdown pages into a shell, as a reader does, and compares the output.
+"""Types the commands of Markdown pages into a shell, like a reader, and compares the output.
 
-What is typed:
-- every line of a block ```sh; its output is not compared
-- every line after `$ ` in a block ```console; the lines below it are its output
+Typed lines:
+- all lines of a block ```sh; their output is not compared
+- lines after `$ ` in a block ```console; the lines below are the expected output
 - a block after "Save this as `NAME`" is written to the file NAME
 
-Every command must exit with 0. A command with the comment "# Ctrl-C ends it" is interrupted once it
-has printed an address. Scripts of this repository (lines that begin with `scripts/`) are not typed:
-CI runs them itself.
+Every command must exit with 0. A command with the comment "# Ctrl-C ends it" is interrupted after it
+prints an address. Scripts of this repository (lines starting with `scripts/`) are not typed: CI runs
+them.
 
-What output must equal: the page's, after `normalised`. It hides what differs between machines, runs
-and backbones: numbers and which of them are the best, undefined values, times, dates, sizes, ids,
-paths, curves, verdicts (words in the last of more than eight cells) and the width of columns. A
-line `...` stands for any lines. An id in a later command means the trial whose id was printed in
-that place.
+Output must equal the page's after `normalised`, which hides differences between machines, runs and
+backbones: numbers and marks of the best ones, undefined values, times, dates, sizes, ids, paths,
+curves, verdicts (words in the last of more than eight cells) and column widths. A line `...` matches
+any lines. An id in a later command refers to the trial whose id was printed in its place.
 """
 import dataclasses
 import os
@@ -48,9 +47,9 @@ class Step:
 
     place: str
     text: str
-    output: list[str] | None = None  # None: not compared
+    output: list[str] | None = None  # expected lines; None: not compared
     file: str | None = None
-    lines: tuple[int, int] | None = None  # of the output in the page, from 0, the end excluded
+    lines: tuple[int, int] | None = None  # the output's lines in the page, from 0, without the end
 
 
 def normalised(line):
@@ -63,7 +62,7 @@ def normalised(line):
 
 
 def complete(command):
-    """Whether a shell would run it; false inside a quotation or a here-document."""
+    """True if a shell would run the command: not inside a quotation or a here-document."""
     return subprocess.run(["bash", "-n", "-c", command], capture_output=True).returncode == 0 \
         and not command.endswith("\\")
 
@@ -93,7 +92,7 @@ def steps_of_block(place, first, kind, body, saved_as):
 
 
 def steps_of_page(page):
-    """What a reader does with a page, in its order."""
+    """The steps of a page in order."""
     steps, before, lines = [], "", page.read_text().split("\n")
     at = 0
     while at < len(lines):
@@ -113,7 +112,7 @@ def steps_of_page(page):
 
 
 def matches(expected, found):
-    """Whether the normalised lines agree; `...` stands for any lines."""
+    """True if the normalised lines agree. `...` matches any lines."""
     parts = [[]]
     for line in expected:
         if line == "...":
@@ -135,11 +134,11 @@ def matches(expected, found):
 
 
 class Typist:
-    """A shell with a reader at it."""
+    """A shell used by a reader."""
 
     def __init__(self, folder, environment):
         self.environment = environment
-        self.ids = {}  # the page's: the one printed here
+        self.ids = {}  # printed ids, by the page's
         self.shell = subprocess.Popen(["bash", "--norc"], cwd=folder, env=environment, text=True,
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                       stderr=subprocess.STDOUT, errors="backslashreplace")
@@ -150,7 +149,7 @@ class Typist:
         self.shell.stdout.close()
 
     def run(self, command):
-        """The exit code and the lines that were printed."""
+        """Runs a command. Returns the exit code and the printed lines."""
         self.shell.stdin.write(f"{{ {command}\n}} </dev/null\nprintf '\\n{MARK} %s\\n' $?\n")
         self.shell.stdin.flush()
         lines = []
@@ -161,7 +160,7 @@ class Typist:
         raise AssertionError(f"the shell ended: {command}\n{''.join(lines)}")
 
     def interrupt(self, command):
-        """Runs a server until it has printed its address, and ends it with Ctrl-C."""
+        """Runs a server until it prints its address, then ends it with Ctrl-C."""
         variables = dict(line.split("=", 1) for line in self.run("env")[1] if "=" in line)
         process = subprocess.Popen(f"exec {command}", shell=True, cwd=self.run("pwd")[1][0],
                                    env=variables, stdin=subprocess.DEVNULL, text=True,
@@ -175,14 +174,14 @@ class Typist:
         return 0 if process.returncode == -signal.SIGINT else process.returncode, lines
 
     def here(self, command):
-        """The command with this run's ids in place of the page's."""
+        """The command with this run's ids instead of the page's."""
         def this_id(match):
             found = [here for page, here in self.ids.items() if page.startswith(match[0])]
             return found[0] if len(found) == 1 else match[0]
         return re.sub(r"\b(?=[a-f]*\d)[0-9a-f]{4,16}\b", this_id, command)
 
     def do(self, step):
-        """Does a step; what was printed, and a message if that is not what the page shows."""
+        """Does a step. Returns the printed lines, and a message if they differ from the page."""
         if step.file:
             folder = pathlib.Path(self.run("pwd")[1][0])
             (folder / step.file).write_text(step.text)
@@ -202,7 +201,7 @@ class Typist:
         return found, ""
 
     def note_ids(self, expected, found):
-        """Pairs the ids of equal lines; lines before a first `...` are in the same places."""
+        """Records the ids of matching lines. Before the first `...`, lines have the same positions."""
         for page, here in zip(expected, found):
             if page == "...":
                 break
@@ -210,7 +209,7 @@ class Typist:
 
 
 def with_output(page, outputs):
-    """The page's text with these outputs, a list of (step, lines); `...` stays where it is."""
+    """The page's text with new outputs, a list of (step, lines). `...` is kept."""
     lines = page.read_text().split("\n")
     for step, found in reversed(outputs):
         shown = step.output

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the workers of docs/guides/another-model.md: with the package petlab, and without it.
+"""Runs the workers of docs/guides/another-model.md, with the package petlab and without it.
 
 usage: worker_page.py FOLDER_OF_PROGRAMS
 """
@@ -41,12 +41,12 @@ class WorkerPage(ScriptedWorld):
         done = self.run_line("--json")
         self.assertIn('"trained":0', done.out)
 
-    def test_it_stops_at_a_checkpoint_and_goes_on_from_there(self):
+    def test_it_stops_at_a_checkpoint_and_resumes_from_it(self):
         self.write_sweep({"steps": 2500})
         process = self.start("run", "sweep.yaml", "--slots", 1, "--worker", self.worker)
         self.until(lambda: any(event["type"] == "checkpoint" for folder in self.attempt_folders()
                                for event in self.events(folder)))
-        process.send_signal(signal.SIGTERM)  # as Ctrl-C twice
+        process.send_signal(signal.SIGTERM)  # like two Ctrl-C
         done = self.end(process)
         self.assertEqual(done.code, 3, done)
         self.assertEqual(self.outcomes(), {"stopped": 1})
@@ -62,7 +62,7 @@ class WithThePackage(WorkerPage):
     code = WITH_PACKAGE
     worker = "python3 line.py"
 
-    def test_both_come_to_the_same(self):
+    def test_both_workers_give_the_same_results(self):
         self.write_sweep({"steps": 40}, {})
         self.assertEqual(self.run_line().code, 0)
         self.write("bare.py", BARE).chmod(0o755)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Metrics as sacrebleu, rouge-score, nltk, scikit-learn and scipy compute them: tests/golden/metrics.
+"""Creates tests/golden/metrics with sacrebleu, rouge-score, nltk, scikit-learn and scipy.
 
     make_metrics.py [FOLDER]
 
-With sacrebleu 2.6.0, rouge-score 0.1.2, nltk 3.10.4, scikit-learn 1.9.1, scipy 1.17.1 and numpy.
+Needs sacrebleu 2.6.0, rouge-score 0.1.2, nltk 3.10.4, scikit-learn 1.9.1, scipy 1.17.1 and numpy.
 """
 import itertools
 import json
@@ -44,7 +44,7 @@ def lines(seed, count):
 
 
 def noisy(texts, seed):
-    """Words left out, doubled, changed or moved."""
+    """Returns the texts with words omitted, doubled, changed or moved."""
     random = np.random.default_rng(seed)
     made = []
     for text in texts:
@@ -232,7 +232,7 @@ def regression(name, gold, pred):
 
 
 def write_lines(file, rows):
-    # numpy's numbers are written as Python's.
+    # Writes numpy's numbers as floats.
     file.write_text("".join(json.dumps(row, default=float) + "\n" for row in rows))
 
 

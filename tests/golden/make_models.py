@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Tiny random encoders, and what transformers and torch compute from them: tests/golden/models.
+"""Creates tests/golden/models: tiny random encoders and their results from transformers and torch.
 
     make_models.py [FOLDER]
 
-With transformers 4.57.6, torch 2.13.0 and safetensors 0.8.0 (scripts/library_venv.sh). float32, eval
-mode. A test compares abs(x - y) <= atol + rtol · abs(y) as expected.json says of each tensor.
+Needs transformers 4.57.6, torch 2.13.0 and safetensors 0.8.0 (scripts/library_venv.sh). Computes in
+float32 and eval mode. Tests check abs(x - y) <= atol + rtol · abs(y) with the tolerances of each
+tensor in expected.json.
 """
 import json
 import pathlib
@@ -37,7 +38,7 @@ def fill(module, seed):
 
 
 def batch(seed, pad, first):
-    """Four sequences of 15, 9, 4 and 1 tokens, padded on the right."""
+    """Draws four sequences of 15, 9, 4 and 1 tokens, padded on the right."""
     random = np.random.default_rng(seed)
     ids = torch.full((4, 15), pad)
     mask = torch.zeros((4, 15), dtype=torch.long)
@@ -95,7 +96,7 @@ def encoder_case(folder, encoder, tensors, heads):
 
 def bert(folder):
     folder.mkdir(parents=True, exist_ok=True)
-    # Small embeddings and a large eps, so that a wrong one shows.
+    # Small embeddings and a large eps, so that a wrong eps shows.
     config = transformers.BertConfig(**SIZES, type_vocab_size=2, layer_norm_eps=1e-3,
                                      attn_implementation="eager")
     model = transformers.BertModel(config).eval()
@@ -122,7 +123,7 @@ def roberta(folder):
     ids, mask = batch(32, 1, 2)
     tensors = dict(input_ids=ids, attention_mask=mask)
     tensors = encoder_case(folder, model.roberta, tensors, 40)
-    # A pad id inside a sequence: positions come from the ids.
+    # A pad id inside a sequence, since positions depend on the ids.
     inside = torch.tensor([[0, 7, 1, 9, 1, 4, 2]])
     model.zero_grad()
     last = model.roberta(inside, attention_mask=torch.ones_like(inside)).last_hidden_state

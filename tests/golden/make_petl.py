@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Modules and masks in a tiny RoBERTa, computed by formula with torch: tests/golden/petl.
+"""Creates tests/golden/petl: modules and masks in a tiny RoBERTa, computed by formula with torch.
 
     make_petl.py [FOLDER]
 
-With transformers 4.57.6, torch 2.13.0 and safetensors 0.8.0 (scripts/library_venv.sh). float64, no
-dropout: outputs, loss, gradients, and five optimizer steps (AdamW 1e-2 and 3e-2 for scores, decay
-0.1, clipped at 1). A test compares max|x - y| <= tolerance · max(1e-3, max|y|).
+Needs transformers 4.57.6, torch 2.13.0 and safetensors 0.8.0 (scripts/library_venv.sh). Computes
+outputs, loss, gradients and five optimizer steps (AdamW 1e-2 and 3e-2 for scores, decay 0.1, clipped
+at 1) in float64 without dropout. Tests check max|x - y| <= tolerance · max(1e-3, max|y|).
 """
 import json
 import math
@@ -23,8 +23,8 @@ D, LAYERS, STEPS = 12, 2, 5
 
 
 def mask_of(scores, k):
-    """The (1 - k) · n smallest |scores| become 0, of equal ones the first; their gradient is the
-    mask's, times the score's sign."""
+    """Masks the (1 - k) · n smallest |scores|, earlier ones first among equals. The gradient of scores
+    is the mask's, times the score's sign."""
     size = scores.detach().abs()
     hard = torch.ones(scores.numel(), dtype=scores.dtype)
     hard[torch.argsort(size.flatten(), stable=True)[:int((1.0 - k) * scores.numel())]] = 0
@@ -36,7 +36,7 @@ class Case:
     def __init__(self, model, method, seed):
         self.model, self.method = model, method
         self.random = np.random.default_rng(seed)
-        self.trained = {}  # the names of the golden files
+        self.trained = {}  # by the names of the golden files
         self.fixed = {}    # random masks
         layers, shapes = range(LAYERS), self.shapes()
         learned = method["variant"] != "random"
@@ -93,7 +93,7 @@ class Case:
         return value * mask
 
     def change(self, layer, l):
-        """Puts the module into a layer of the model."""
+        """Adds the module to a layer of the model."""
         if self.method["module"] == "adapter":
             output = layer.output
 
@@ -214,7 +214,7 @@ def mask_operator(folder):
                               first_ones=ones[:6].tolist(), sum_of_one_indices=int(ones.sum())))
     safetensors.torch.save_file(tensors, folder / "tensors.safetensors")
     (folder / "case.json").write_text(json.dumps(dict(cases=cases), indent=1) + "\n")
-    # Where (1 - k) · n in double is not the mathematical value's integer part.
+    # Cases in which (1 - k) · n, truncated in double precision, is not the exact integer part.
     pairs = [[n, k / 100, int((1.0 - k / 100) * n)] for n in (10, 30, 100, 300) for k in range(100)
              if int((1.0 - k / 100) * n) != (100 - k) * n // 100]
     (folder / "delicate_counts.json").write_text(json.dumps(dict(pairs=pairs)) + "\n")

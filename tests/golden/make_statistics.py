@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Statistics that compare systems, as scipy, statsmodels, autorank and numpy compute them:
-tests/golden/statistics.
+"""Creates tests/golden/statistics: comparisons by scipy, statsmodels, autorank and numpy.
 
     make_statistics.py [FOLDER]
 
-With numpy 2.4.6, scipy 1.17.1, statsmodels 0.15.0 and autorank 1.3.0.
+Needs numpy 2.4.6, scipy 1.17.1, statsmodels 0.15.0 and autorank 1.3.0.
 """
 import fractions
 import itertools
@@ -44,7 +43,7 @@ def mcnemar_cases():
 
 
 def unpaired_case():
-    """Systems whose accuracies an unpaired test cannot tell apart."""
+    """Systems whose accuracies an unpaired test cannot distinguish."""
     (both, only_a), (only_b, neither) = table = [[614, 41], [20, 122]]
     n = both + only_a + only_b + neither
     a, b = (both + only_a) / n, (both + only_b) / n
@@ -58,7 +57,7 @@ def unpaired_case():
 
 
 def power(pairs, effect, alpha):
-    """statsmodels' is nan far in the tail."""
+    """The power of a paired t test, by integration: statsmodels' is nan far in the tail."""
     freedom, center = pairs - 1, abs(effect) * math.sqrt(pairs)
     critical = stats.t.isf(alpha / 2, freedom)
 
@@ -94,7 +93,7 @@ def power_cases():
 
 
 def signed_rank(differences):
-    """Exact, from all signs; differences are fractions."""
+    """The exact signed-rank test by enumeration of all signs. Differences are fractions."""
     sizes = [abs(d) for d in differences if d != 0]
     if not sizes:
         return None
@@ -124,7 +123,7 @@ def cliques(count, linked):
 
 
 def rank_case(name, scores):
-    """scores: (tasks, variants) decimals."""
+    """The case for a (tasks, variants) list of decimal scores."""
     tasks, count = len(scores), len(scores[0])
     ranks = np.array([stats.rankdata([-x for x in row]) for row in scores])
     average = ranks.mean(0)
@@ -169,7 +168,7 @@ def rank_cases():
 
 
 def metric(name, gold, predicted):
-    """Of one sample."""
+    """The metric of one sample."""
     if name == "pearson":
         return float(np.corrcoef(gold, predicted)[0, 1])
     hits = float(((gold == 1) & (predicted == 1)).sum())
@@ -180,7 +179,7 @@ def metric(name, gold, predicted):
 
 
 def bootstrap_case(name, gold, a, b, metrics):
-    """A loop in place of arrays, with the draws that petlab makes."""
+    """The bootstrap with a loop instead of arrays, and the same draws as petlab's."""
     seeds, n = a.shape
     design = "crossed" if seeds > 1 else "nested"
 

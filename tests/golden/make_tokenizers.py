@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Two small vocabularies and what their tokenizers give: tests/golden/tokenizers.
+"""Creates tests/golden/tokenizers: two small vocabularies and the output of their tokenizers.
 
     make_tokenizers.py [FOLDER]
 
-With tokenizers 0.22.2 and transformers 4.57.6 (scripts/library_venv.sh).
+Needs tokenizers 0.22.2 and transformers 4.57.6 (scripts/library_venv.sh).
 """
 import base64
 import json
@@ -13,7 +13,7 @@ import sys
 import tokenizers
 import transformers
 
-from texts import LETTERS, SENTENCES  # beside this file
+from texts import LETTERS, SENTENCES  # in this folder
 
 PAIRS = [("A short text.", "And its pair!"), ("x", "y"), ("the harbour", ""), ("", "only a pair"),
          (SENTENCES[0], SENTENCES[1])]
@@ -30,7 +30,7 @@ def cases(tokenizer, types):
             options |= dict(truncation="longest_first", max_length=more["max_length"])
         if "pad_to" in more:
             options |= dict(padding="max_length", max_length=more["pad_to"])
-        # In a list: a single call drops an empty pair.
+        # Passed as lists, because an empty pair is dropped otherwise.
         found = tokenizer([text], [pair] if pair is not None else None, **options)
         row = dict(n=len(rows), text=text, ids=found["input_ids"][0], **more)
         if pair is not None:
@@ -81,7 +81,7 @@ def byte_bpe(folder):
                              show_progress=False,
                              special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
     made.save_model(str(folder))
-    # With <mask> last, as in RoBERTa's own files.
+    # <mask> is last, as in RoBERTa's files.
     vocabulary = json.loads((folder / "vocab.json").read_text())
     order = sorted(vocabulary, key=vocabulary.get)
     order.append(order.pop(order.index("<mask>")))

@@ -1,4 +1,4 @@
-"""Texts that were written for the golden values: sentences, and what tokenizers trip over."""
+"""Texts written for the golden values: sentences, and difficult texts for tokenizers."""
 
 SENTENCES = [
     "The old lighthouse near the harbour was painted again before the winter.",

@@ -26,7 +26,7 @@ std::string error_of(const Labels& gold, const Labels& predicted, std::int64_t n
   return "accepted";
 }
 
-// One metric's entry of a golden case.
+// Checks one metric of a golden case.
 void check_metric(const nlohmann::json& expected, const Confusion& confusion,
                   double (*metric)(const Confusion&)) {
   if (expected.value("library", "") == "must be refused") {
@@ -50,7 +50,7 @@ TEST_CASE("label metrics agree with scikit-learn's values", "[metrics][golden]")
     check_metric(row.at("f1"), confusion, f1);
     check_metric(row.at("f1_macro"), confusion, f1_macro);
     check_metric(row.at("matthews"), confusion, matthews);
-    // scikit-learn warns where its value is a convention; petlab has a note there.
+    // Where scikit-learn warns that a value is a convention, petlab has a note.
     if (row.at("f1").contains("warnings")) CHECK(!convention_note(confusion, "f1").empty());
     if (row.at("matthews").contains("warnings")) {
       CHECK(!convention_note(confusion, "matthews").empty());
@@ -105,7 +105,7 @@ TEST_CASE("label metrics of a million examples agree with scikit-learn's values"
   petlab::testing::golden_ran("metrics/glue_big labels", ran);
 }
 
-TEST_CASE("label metrics refuse what is no classification", "[metrics]") {
+TEST_CASE("label metrics refuse invalid labels and class numbers", "[metrics]") {
   CHECK(error_of({0, 1, 1}, {0, 1}, 2) ==
         "3 gold labels and 2 predictions: the numbers must be equal");
   CHECK(error_of({}, {}, 2) == "no examples: at least one is needed");
@@ -121,7 +121,7 @@ TEST_CASE("label metrics refuse what is no classification", "[metrics]") {
                     "f1 needs two classes, found 3: f1-macro takes any number");
 }
 
-TEST_CASE("label metrics refuse every golden input that is none", "[metrics][golden][wide]") {
+TEST_CASE("label metrics refuse every invalid golden input", "[metrics][golden][wide]") {
   const auto folder = petlab::testing::golden("metrics");
   if (!folder) return;
   int ran = 0;
@@ -134,7 +134,7 @@ TEST_CASE("label metrics refuse every golden input that is none", "[metrics][gol
   petlab::testing::golden_ran("metrics/glue_refused labels", ran);
 }
 
-TEST_CASE("the order of examples, and counting them in parts, changes no label metric",
+TEST_CASE("label metrics do not depend on the order of examples, or on counting in parts",
           "[metrics]") {
   std::mt19937 random(3);
   Labels gold(501);
@@ -158,7 +158,7 @@ TEST_CASE("the order of examples, and counting them in parts, changes no label m
   CHECK_THROWS_WITH(first.merge(Confusion(3)), "counts over 3 classes do not add to counts over 4");
 }
 
-TEST_CASE("predictions equal to the gold labels get 1, and the opposite class -1", "[metrics]") {
+TEST_CASE("correct predictions score 1, and opposite ones have a Matthews of -1", "[metrics]") {
   const Labels gold = {0, 1, 1, 0, 1};
   const Confusion same(gold, gold, 2);
   CHECK(accuracy(same) == 1.0);
@@ -168,7 +168,7 @@ TEST_CASE("predictions equal to the gold labels get 1, and the opposite class -1
   CHECK(matthews(Confusion(gold, Labels{1, 0, 0, 1, 0}, 2)) == -1.0);
 }
 
-TEST_CASE("a prediction that is no label is wrong, and of two classes the opposite one",
+TEST_CASE("an invalid prediction is wrong, and with two classes counts as the opposite one",
           "[metrics]") {
   Confusion two(2);
   two.add(1, 1);
@@ -183,12 +183,12 @@ TEST_CASE("a prediction that is no label is wrong, and of two classes the opposi
   three.add(1, 1);
   three.add_invalid(2);
   CHECK(accuracy(three) == Approx(2.0 / 3));
-  // Class 2 occurs in gold and is never found: (1 + 1 + 0) / 3.
+  // Class 2 is a gold label but never predicted: (1 + 1 + 0) / 3.
   CHECK(f1_macro(three) == Approx(2.0 / 3));
   CHECK(three.predicted_total(2) == 0);
 }
 
-TEST_CASE("a value that is a convention says so", "[metrics]") {
+TEST_CASE("a value set by convention has a note", "[metrics]") {
   const Confusion constant(Labels{0, 0}, Labels{0, 0}, 2);
   CHECK(f1(constant) == 0.0);
   CHECK(matthews(constant) == 0.0);

@@ -48,7 +48,7 @@ void check_correlation(const nlohmann::json& expected, std::optional<double> val
 
 }  // namespace
 
-TEST_CASE("correlations agree with exact arithmetic", "[metrics][golden]") {
+TEST_CASE("correlations match exact arithmetic", "[metrics][golden]") {
   const auto folder = petlab::testing::golden("metrics");
   if (!folder) return;
   int ran = 0;
@@ -63,7 +63,7 @@ TEST_CASE("correlations agree with exact arithmetic", "[metrics][golden]") {
   petlab::testing::golden_ran("metrics/glue_regression", ran);
 }
 
-TEST_CASE("correlations of a million pairs agree with scipy's values", "[metrics][golden][wide]") {
+TEST_CASE("correlations of a million pairs match scipy's values", "[metrics][golden][wide]") {
   const auto folder = petlab::testing::golden("metrics");
   if (!folder) return;
   int ran = 0;
@@ -94,7 +94,8 @@ TEST_CASE("correlations of a million pairs agree with scipy's values", "[metrics
   petlab::testing::golden_ran("metrics/glue_big numbers", ran);
 }
 
-TEST_CASE("correlations refuse columns that do not pair up or are not finite", "[metrics]") {
+TEST_CASE("correlations refuse columns with different lengths or values that are not finite",
+          "[metrics]") {
   const Numbers two = {1, 2};
   const Numbers three = {1, 2, 3};
   CHECK_THROWS_WITH(pearson(two, three), "2 and 3 numbers: the counts must be equal");
@@ -105,7 +106,7 @@ TEST_CASE("correlations refuse columns that do not pair up or are not finite", "
                     "first number -inf of element 2 is not finite");
 }
 
-TEST_CASE("correlations refuse what scipy's values were refused", "[metrics][golden][wide]") {
+TEST_CASE("correlations refuse the golden inputs marked as refused", "[metrics][golden][wide]") {
   const auto folder = petlab::testing::golden("metrics");
   if (!folder) return;
   int ran = 0;
@@ -121,7 +122,7 @@ TEST_CASE("correlations refuse what scipy's values were refused", "[metrics][gol
   petlab::testing::golden_ran("metrics/glue_refused numbers", ran);
 }
 
-TEST_CASE("the order of the pairs changes no digit of a correlation", "[metrics]") {
+TEST_CASE("correlations do not depend on the order of pairs", "[metrics]") {
   for (const std::size_t n : {7u, 1000u, 5000u}) {
     const Columns columns = random_columns(n, 11);
     std::vector<std::size_t> order(n);
@@ -140,7 +141,7 @@ TEST_CASE("the order of the pairs changes no digit of a correlation", "[metrics]
   }
 }
 
-TEST_CASE("shifting and scaling a column leaves Pearson, and its sign turns with the scale's",
+TEST_CASE("Pearson does not depend on shifts or scales of a column, except on the scale's sign",
           "[metrics]") {
   const Columns columns = random_columns(300, 2);
   const double r = *pearson(columns.x, columns.y);
@@ -151,21 +152,22 @@ TEST_CASE("shifting and scaling a column leaves Pearson, and its sign turns with
       CHECK(*pearson(columns.x, y) == Approx(scale > 0 ? r : -r).margin(1e-13).epsilon(0));
     }
   }
-  // A power of two rounds nothing.
+  // Scaling by a power of two is exact.
   Numbers halved = columns.y;
   for (double& value : halved) value *= 0.5;
   CHECK(*pearson(columns.x, halved) == r);
   CHECK(*pearson(columns.y, columns.x) == r);
 }
 
-TEST_CASE("any increasing map of a column leaves Spearman to the last digit", "[metrics]") {
+TEST_CASE("an increasing map of a column does not change Spearman", "[metrics]") {
   const Columns columns = random_columns(4000, 4);
   Numbers mapped = columns.y;
   for (double& value : mapped) value = std::exp(value);
   CHECK(*spearman(columns.x, mapped) == *spearman(columns.x, columns.y));
 }
 
-TEST_CASE("a column agrees with itself, and a constant one with nothing", "[metrics]") {
+TEST_CASE("a column correlates perfectly with itself, and a constant one has no correlation",
+          "[metrics]") {
   const Columns columns = random_columns(3000, 9);
   CHECK(*pearson(columns.x, columns.x) == 1.0);
   CHECK(*spearman(columns.x, columns.x) == 1.0);
@@ -176,14 +178,14 @@ TEST_CASE("a column agrees with itself, and a constant one with nothing", "[metr
   CHECK(!spearman(Numbers{1}, Numbers{2}));
 }
 
-TEST_CASE("the ends of double's range are columns like any other", "[metrics]") {
+TEST_CASE("correlations work at the limits of double's range", "[metrics]") {
   const Numbers x = {-1.7e308, 1.7e308, 0};
   const Numbers y = {5e-324, 1.5e-323, 1e-323};
   CHECK(*pearson(x, y) == Approx(1.0));
   CHECK(*spearman(x, y) == 1.0);
 }
 
-TEST_CASE("ties share their average rank, 0.0 and -0.0 among them", "[metrics]") {
+TEST_CASE("ties share their average rank, as do 0.0 and -0.0", "[metrics]") {
   CHECK(average_ranks(Numbers{10, -3, 10, 7}) == Numbers{3.5, 1, 3.5, 2});
   CHECK(average_ranks(Numbers{0.0, -0.0, 1}) == Numbers{1.5, 1.5, 3});
   CHECK(average_ranks(Numbers{}).empty());
@@ -202,7 +204,7 @@ TEST_CASE("ranks of many numbers equal those of a plain sort", "[metrics]") {
       REQUIRE(ranks[i] == (first + last + 1) / 2);
     }
   };
-  // Few different values and many, in columns short and long.
+  // Short and long columns with few and many distinct values.
   for (const std::size_t n : {100u, 5000u, 200000u}) {
     for (const unsigned different : {1u, 20u, 3000u, 150000u}) {
       for (const double step : {1e-7, 1.0, 1e9}) {
@@ -214,7 +216,7 @@ TEST_CASE("ranks of many numbers equal those of a plain sort", "[metrics]") {
       }
     }
   }
-  // Values that differ in their lowest bits only, beside ones that are far away.
+  // Values that differ only in their lowest bits, together with a distant one.
   for (const double far : {1.0, -1e300, 1e300}) {
     Numbers values(30000, far);
     for (std::size_t i = 1; i < values.size(); ++i) {

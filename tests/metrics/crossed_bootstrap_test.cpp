@@ -18,7 +18,7 @@ namespace {
 
 using Values = std::vector<std::vector<double>>;  // (seeds, examples)
 
-// The metric of a sample is the mean of its examples' values.
+// A metric that is the mean of the examples' values.
 class MeanExamples : public PairedExamples {
  public:
   explicit MeanExamples(Values differences) : differences_(std::move(differences)) {}
@@ -42,15 +42,15 @@ class MeanExamples : public PairedExamples {
   Values differences_;
 };
 
-// "0101" or [250, 311]: a line an example.
+// Converts "0101" or [250, 311] to one line for each example.
 std::vector<std::string> example_lines(const nlohmann::json& examples) {
-  std::vector<std::string> made;
+  std::vector<std::string> lines;
   if (examples.is_string()) {
-    for (const char label : examples.get<std::string>()) made.emplace_back(1, label);
+    for (const char label : examples.get<std::string>()) lines.emplace_back(1, label);
   } else {
-    for (const auto& value : examples) made.push_back(value.dump());
+    for (const auto& value : examples) lines.push_back(value.dump());
   }
-  return made;
+  return lines;
 }
 
 std::vector<SeedPredictions> predictions_of_row(const nlohmann::json& row) {
@@ -70,21 +70,21 @@ void check_interval(const nlohmann::json& expected, const Interval& interval,
   CHECK(interval.high == Approx(number(expected.at(1))).margin(tolerance[1]));
 }
 
-// Five standard deviations of an interval's end, for this number of replicates.
+// Five standard deviations of the interval's ends, for this number of replicates.
 std::array<double, 2> monte_carlo_tolerance(const nlohmann::json& deviations, double step,
                                             double n_boot, double replicates) {
   const double scale = 5 * std::sqrt(n_boot / replicates);
   return {scale * number(deviations.at(0)) + step, scale * number(deviations.at(1)) + step};
 }
 
-// The seeds and examples of a case; one seed leaves the examples alone.
-const ResampledDifference& of_case(const CrossedBootstrap& made) {
-  return made.both ? *made.both : made.examples;
+// The resampling to compare: of seeds and examples, or of examples only if there is one seed.
+const ResampledDifference& of_case(const CrossedBootstrap& bootstrap) {
+  return bootstrap.both ? *bootstrap.both : bootstrap.examples;
 }
 
 }  // namespace
 
-TEST_CASE("the bootstrap has the replicates of a bootstrap in numpy", "[metrics][golden]") {
+TEST_CASE("the bootstrap has the same replicates as numpy's", "[metrics][golden]") {
   const auto folder = petlab::testing::golden("statistics");
   if (!folder) return;
   int ran = 0;
@@ -93,23 +93,23 @@ TEST_CASE("the bootstrap has the replicates of a bootstrap in numpy", "[metrics]
     const auto seeds = predictions_of_row(row);
     for (const auto& [name, expected] : row.at("metrics").items()) {
       INFO(row.at("name").get<std::string>() + " " + name);
-      const auto made =
+      const auto bootstrap =
           compare_examples(metric_named(name), seeds, {.replicates = 1000, .threads = 2}).bootstrap;
-      REQUIRE(made);
-      CHECK(made->difference == Approx(number(expected.at("difference"))).margin(1e-9));
+      REQUIRE(bootstrap);
+      CHECK(bootstrap->difference == Approx(number(expected.at("difference"))).margin(1e-9));
       if (expected.contains("a")) {
         for (std::size_t i = 0; i < seeds.size(); ++i) {
           const double by_seed = number(expected.at("a")[i]) - number(expected.at("b")[i]);
-          CHECK(made->by_seed[i] == Approx(by_seed).margin(1e-9));
+          CHECK(bootstrap->by_seed[i] == Approx(by_seed).margin(1e-9));
         }
       }
-      const ResampledDifference& drawn = of_case(*made);
+      const ResampledDifference& drawn = of_case(*bootstrap);
       CHECK(drawn.acceleration == Approx(number(expected.at("acceleration"))).margin(1e-9));
       const auto& run = expected.at(seeds.size() > 1 ? "crossed" : "nested").at("numpy_run");
       check_interval(run.at("percentile"), drawn.percentile, {1e-9, 1e-9});
       REQUIRE(drawn.bca);
-      // numpy takes equal fractions for different ones where their last bits differ, which moves
-      // the bias correction of a metric that lies on a grid.
+      // In numpy, equal fractions can differ in their last bits, which changes the bias correction
+      // of a metric with values on a grid.
       const bool grid = name == "accuracy" && !run.value("exact_ties", false);
       const double step =
           grid ? 1.0 / static_cast<double>(seeds.size() * example_lines(row.at("gold")).size())
@@ -121,7 +121,7 @@ TEST_CASE("the bootstrap has the replicates of a bootstrap in numpy", "[metrics]
   petlab::testing::golden_ran("statistics/bootstrap", ran);
 }
 
-TEST_CASE("intervals of the bootstrap agree with 100,000 replicates of numpy",
+TEST_CASE("intervals of the bootstrap match 100,000 replicates of numpy",
           "[metrics][golden][wide]") {
   const auto folder = petlab::testing::golden("statistics");
   if (!folder) return;
@@ -134,11 +134,11 @@ TEST_CASE("intervals of the bootstrap agree with 100,000 replicates of numpy",
     const auto steps = static_cast<double>(seeds.size() * example_lines(row.at("gold")).size());
     for (const auto& [name, values] : row.at("metrics").items()) {
       INFO(row.at("name").get<std::string>() + " " + name);
-      const auto made = compare_examples(metric_named(name), seeds,
-                                         {.replicates = kReplicates, .seed = 7, .threads = 2})
-                            .bootstrap;
-      REQUIRE(made);
-      const ResampledDifference& drawn = of_case(*made);
+      const auto bootstrap = compare_examples(metric_named(name), seeds,
+                                              {.replicates = kReplicates, .seed = 7, .threads = 2})
+                                 .bootstrap;
+      REQUIRE(bootstrap);
+      const ResampledDifference& drawn = of_case(*bootstrap);
       const auto& expected = values.at(seeds.size() > 1 ? "crossed" : "nested");
       const double step = name == "accuracy" ? 1 / steps : 1e-6;
       const auto close = [&](const char* deviations) {
@@ -157,7 +157,7 @@ TEST_CASE("intervals of the bootstrap agree with 100,000 replicates of numpy",
   petlab::testing::golden_ran("statistics/bootstrap intervals", ran);
 }
 
-TEST_CASE("a bootstrap depends on its seed alone, not on threads", "[metrics]") {
+TEST_CASE("a bootstrap depends on its seed, but not on threads", "[metrics]") {
   Values values(4, std::vector<double>(30));
   for (std::size_t seed = 0; seed < values.size(); ++seed) {
     for (std::size_t i = 0; i < 30; ++i) {
@@ -175,7 +175,7 @@ TEST_CASE("a bootstrap depends on its seed alone, not on threads", "[metrics]") 
   CHECK_FALSE(*one->both->bca == *other->both->bca);
 }
 
-TEST_CASE("p is below 5 % about where the 95 % interval excludes 0", "[metrics]") {
+TEST_CASE("p is below 5 % roughly when the 95 % interval excludes 0", "[metrics]") {
   int inside = 0;
   int outside = 0;
   for (int shift = -20; shift <= 20; ++shift) {
@@ -185,9 +185,9 @@ TEST_CASE("p is below 5 % about where the 95 % interval excludes 0", "[metrics]"
         values[seed][i] = shift * 0.03 + std::sin(static_cast<double>(11 * seed + i * i));
       }
     }
-    const auto made = crossed_bootstrap(MeanExamples(values), {.replicates = 2000});
+    const auto bootstrap = crossed_bootstrap(MeanExamples(values), {.replicates = 2000});
     INFO("shift " << shift);
-    for (const ResampledDifference& one : {*made->both, made->examples}) {
+    for (const ResampledDifference& one : {*bootstrap->both, bootstrap->examples}) {
       const bool excludes = one.bca->low > 0 || one.bca->high < 0;
       (excludes ? outside : inside)++;
       CHECK((excludes ? one.p < 0.055 : one.p > 0.045));
@@ -197,7 +197,7 @@ TEST_CASE("p is below 5 % about where the 95 % interval excludes 0", "[metrics]"
   CHECK(outside > 10);
 }
 
-TEST_CASE("seeds or examples limit the comparison, whichever differ more", "[metrics]") {
+TEST_CASE("the comparison is limited by seeds or examples, whichever vary more", "[metrics]") {
   Values by_seed(6, std::vector<double>(50));
   Values by_example = by_seed;
   for (std::size_t seed = 0; seed < 6; ++seed) {
@@ -214,54 +214,57 @@ TEST_CASE("seeds or examples limit the comparison, whichever differ more", "[met
   const auto examples = crossed_bootstrap(MeanExamples(by_example), {.replicates = 500});
   CHECK(limit_of(*examples) == Limit::examples);
   CHECK(examples->both->deviation == Approx(examples->examples.deviation).epsilon(0.05));
-  // The jackknife of a mean is its standard error.
+  // For a mean, the jackknife gives the standard error.
   CHECK(examples->example_error == Approx(*standard_error(by_example[0])).epsilon(0.02));
 }
 
-TEST_CASE("a t test with seeds and examples as random effects is worked by hand", "[metrics]") {
+TEST_CASE("a t test with seeds and examples as random effects matches a hand calculation",
+          "[metrics]") {
   const MeanExamples pairs(Values{{1, 1}, {1, 3}, {2.5, 3.5}});
-  const auto made = crossed_bootstrap(pairs, {.replicates = 300});
-  REQUIRE(made->two_way);
-  // Means of the seeds: 1, 2, 3. Examples: 1.5, 2.5. Residuals: ±0.5, ∓0.5, 0.
+  const auto bootstrap = crossed_bootstrap(pairs, {.replicates = 300});
+  REQUIRE(bootstrap->two_way);
+  // Means of seeds: 1, 2, 3. Means of examples: 1.5, 2.5. Residuals: ±0.5, ∓0.5, 0.
   const double total = 2 + 1.5 - 0.5;
   const double freedom = total * total / (2 * 2 / 2.0 + 1.5 * 1.5 / 1 + 0.5 * 0.5 / 2);
-  CHECK(made->two_way->degrees_of_freedom == Approx(freedom));
+  CHECK(bootstrap->two_way->degrees_of_freedom == Approx(freedom));
   const double t = 2 / std::sqrt(total / 6);
-  CHECK(made->two_way->p == Approx(student_t_two_sided_p(t, freedom)));
-  CHECK(made->two_way->interval.high - 2 ==
+  CHECK(bootstrap->two_way->p == Approx(student_t_two_sided_p(t, freedom)));
+  CHECK(bootstrap->two_way->interval.high - 2 ==
         Approx(student_t_quantile(0.975, freedom) * std::sqrt(total / 6)));
-  CHECK(made->interval->low == std::min(made->two_way->interval.low, made->both->bca->low));
-  CHECK(*made->p == std::max(made->two_way->p, made->both->p));
+  CHECK(bootstrap->interval->low ==
+        std::min(bootstrap->two_way->interval.low, bootstrap->both->bca->low));
+  CHECK(*bootstrap->p == std::max(bootstrap->two_way->p, bootstrap->both->p));
 }
 
-TEST_CASE("fewer than three seeds say nothing about other seeds", "[metrics]") {
+TEST_CASE("fewer than three seeds allow no conclusion about other seeds", "[metrics]") {
   const std::vector<double> values = {1, 0, 0, 1, -1, 1, 1, 0, 0, 1};
   for (const std::size_t seeds : {1, 2}) {
-    const auto made = crossed_bootstrap(MeanExamples(Values(seeds, values)), {.replicates = 100});
-    REQUIRE(made);
-    CHECK_FALSE(made->both);
-    CHECK_FALSE(made->two_way);
-    CHECK_FALSE(made->p);
-    CHECK(made->examples.percentile.low < made->difference);
-    CHECK(made->seed_error.has_value() == (seeds == 2));
+    const auto bootstrap =
+        crossed_bootstrap(MeanExamples(Values(seeds, values)), {.replicates = 100});
+    REQUIRE(bootstrap);
+    CHECK_FALSE(bootstrap->both);
+    CHECK_FALSE(bootstrap->two_way);
+    CHECK_FALSE(bootstrap->p);
+    CHECK(bootstrap->examples.percentile.low < bootstrap->difference);
+    CHECK(bootstrap->seed_error.has_value() == (seeds == 2));
   }
 }
 
 TEST_CASE("equal systems differ by exactly 0", "[metrics]") {
-  const auto made =
+  const auto bootstrap =
       crossed_bootstrap(MeanExamples(Values(3, std::vector<double>(20, 0))), {.replicates = 200});
-  CHECK(made->difference == 0);
-  CHECK(*made->both->bca == Interval{0, 0});
-  CHECK(made->both->p == 1);
+  CHECK(bootstrap->difference == 0);
+  CHECK(*bootstrap->both->bca == Interval{0, 0});
+  CHECK(bootstrap->both->p == 1);
 }
 
-TEST_CASE("a bootstrap is undefined where the metric of a sample is", "[metrics]") {
+TEST_CASE("a bootstrap is undefined if the metric of a sample is", "[metrics]") {
   Values values(3, std::vector<double>(20, 0.5));
   values[1][4] = NAN;
   CHECK_FALSE(crossed_bootstrap(MeanExamples(values), {.replicates = 10}));
 }
 
-TEST_CASE("a bootstrap refuses what it cannot resample", "[metrics]") {
+TEST_CASE("a bootstrap refuses invalid samples and options", "[metrics]") {
   const MeanExamples pairs(Values(3, std::vector<double>(20, 0.5)));
   CHECK_THROWS_WITH(crossed_bootstrap(MeanExamples(Values{})),
                     "no seeds: a bootstrap needs at least 1");

@@ -19,7 +19,7 @@ const ExampleLines kTexts = {"the old boat was painted", "a letter lay on the ta
                              "it rained all day",        "every student was running",
                              "the crane had stopped",    "a quiet street"};
 
-// Predictions that are right three times in four.
+// Predictions of which about three in four are correct.
 std::vector<SeedPredictions> noisy(const ExampleLines& gold, const ExampleLines& wrong, int seeds) {
   std::mt19937 random(36);
   const auto predict = [&] {
@@ -29,17 +29,17 @@ std::vector<SeedPredictions> noisy(const ExampleLines& gold, const ExampleLines&
     }
     return predicted;
   };
-  std::vector<SeedPredictions> made;
+  std::vector<SeedPredictions> predictions;
   for (int seed = 0; seed < seeds; ++seed) {
-    made.push_back({std::to_string(40 + seed), {gold, predict()}, {gold, predict()}});
+    predictions.push_back({std::to_string(40 + seed), {gold, predict()}, {gold, predict()}});
   }
-  return made;
+  return predictions;
 }
 
 ExampleLines repeated(const ExampleLines& lines, std::size_t count) {
-  ExampleLines made;
-  for (std::size_t i = 0; i < count; ++i) made.push_back(lines[i % lines.size()]);
-  return made;
+  ExampleLines all;
+  for (std::size_t i = 0; i < count; ++i) all.push_back(lines[i % lines.size()]);
+  return all;
 }
 
 std::vector<SeedPredictions> without(std::vector<SeedPredictions> seeds, std::size_t example) {
@@ -58,8 +58,7 @@ double system_difference(const MetricRow& metric, const std::vector<SeedPredicti
 
 }  // namespace
 
-TEST_CASE("every metric compares examples, by its own function and with the jackknife's error",
-          "[metrics]") {
+TEST_CASE("every metric can compare examples, and its error is the jackknife's", "[metrics]") {
   for (const MetricRow& metric : metric_table()) {
     INFO(metric.name);
     std::vector<SeedPredictions> seeds;
@@ -70,10 +69,10 @@ TEST_CASE("every metric compares examples, by its own function and with the jack
     } else {
       seeds = noisy(repeated(kTexts, 18), {"a boat", "the student lay on a street"}, 3);
     }
-    const auto made = compare_examples(metric, seeds, {.replicates = 50});
-    CHECK(made.examples == 18);
-    CHECK(made.mcnemar.size() == (metric.name == "accuracy" ? 3 : 0));
-    REQUIRE(made.bootstrap);
+    const auto comparison = compare_examples(metric, seeds, {.replicates = 50});
+    CHECK(comparison.examples == 18);
+    CHECK(comparison.mcnemar.size() == (metric.name == "accuracy" ? 3 : 0));
+    REQUIRE(comparison.bootstrap);
     double sum = 0;
     for (std::size_t i = 0; i < 18; ++i) sum += system_difference(metric, without(seeds, i));
     double squares = 0;
@@ -81,30 +80,32 @@ TEST_CASE("every metric compares examples, by its own function and with the jack
       const double influence = 17 * (sum / 18 - system_difference(metric, without(seeds, i)));
       squares += influence * influence;
     }
-    CHECK(made.bootstrap->example_error == Approx(std::sqrt(squares / (18 * 17))).epsilon(1e-9));
+    CHECK(comparison.bootstrap->example_error ==
+          Approx(std::sqrt(squares / (18 * 17))).epsilon(1e-9));
     if (metric.input != MetricInput::text) continue;
     const auto of = [&](const KeptPredictions& kept) {
       return metric.of_texts(kept.gold, kept.predicted).value();
     };
-    CHECK(made.bootstrap->by_seed[1] == Approx(of(seeds[1].a) - of(seeds[1].b)));
+    CHECK(comparison.bootstrap->by_seed[1] == Approx(of(seeds[1].a) - of(seeds[1].b)));
   }
 }
 
-TEST_CASE("accuracy counts the examples that one system alone gets right", "[metrics]") {
+TEST_CASE("accuracy counts the examples that only one system gets right", "[metrics]") {
   const ExampleLines gold = {"0", "1", "2", "0", "1", "2"};
   const SeedPredictions seed = {
       "42", {gold, {"0", "1", "2", "0", "0", "none"}}, {gold, {"1", "1", "1", "none", "1", "0"}}};
-  const auto made = compare_examples(metric_named("accuracy"), std::vector{seed});
-  REQUIRE(made.mcnemar.size() == 1);
-  CHECK(made.mcnemar[0].only_a == 3);
-  CHECK(made.mcnemar[0].only_b == 1);
-  CHECK(made.mcnemar[0].p == mcnemar(3, 1).p);
-  CHECK(made.bootstrap->difference == Approx(2.0 / 6));
-  CHECK_FALSE(made.bootstrap->both);
-  CHECK(limit_of(*made.bootstrap) == Limit::seeds);
+  const auto comparison = compare_examples(metric_named("accuracy"), std::vector{seed});
+  REQUIRE(comparison.mcnemar.size() == 1);
+  CHECK(comparison.mcnemar[0].only_a == 3);
+  CHECK(comparison.mcnemar[0].only_b == 1);
+  CHECK(comparison.mcnemar[0].p == mcnemar(3, 1).p);
+  CHECK(comparison.bootstrap->difference == Approx(2.0 / 6));
+  CHECK_FALSE(comparison.bootstrap->both);
+  CHECK(limit_of(*comparison.bootstrap) == Limit::seeds);
 }
 
-TEST_CASE("no answer is the opposite class of two, and no class of more", "[metrics]") {
+TEST_CASE("a missing answer counts as the opposite of two classes, or as none of several",
+          "[metrics]") {
   const ExampleLines gold = {"0", "1", "1", "1"};
   const std::vector<SeedPredictions> seeds = {
       {"1", {gold, {"none", "1", "1", "none"}}, {gold, {"1", "1", "1", "0"}}}};
@@ -114,7 +115,7 @@ TEST_CASE("no answer is the opposite class of two, and no class of more", "[metr
   CHECK(std::abs(three.bootstrap->difference) > 0.01);
 }
 
-TEST_CASE("predictions are compared on the same examples alone", "[metrics]") {
+TEST_CASE("predictions are compared only on the same examples", "[metrics]") {
   const ExampleLines gold = {"0", "1", "1"};
   const auto message = [&](const KeptPredictions& kept, const std::string& metric = "accuracy") {
     const std::vector<SeedPredictions> seeds = {{"42", {gold, gold}, {gold, gold}},
@@ -146,7 +147,7 @@ TEST_CASE("predictions are compared on the same examples alone", "[metrics]") {
                     "no seeds: a comparison needs at least 1");
 }
 
-TEST_CASE("kept predictions are read as a trial writes them", "[metrics]") {
+TEST_CASE("kept predictions are read in the format that trials write", "[metrics]") {
   const petlab::testing::TempDir folder;
   const KeptPredictions labels = read_predictions(folder.write("t.gold.txt", "0\n2\n"),
                                                   folder.write("t.predicted.txt", "1\nnone\n"));

@@ -33,7 +33,7 @@ TEST_CASE("the GLUE average is the mean over eleven columns", "[metrics][golden]
     REQUIRE(average);
     CHECK(*average == Approx(row.at("average_of_11").get<double>()).margin(1e-9).epsilon(0));
     if (std::fabs(*average - row.at("printed").get<double>()) > 0.005 + 1e-9) {
-      // The one erratum: table 2, multi-task ProPETL bn=6 is 85.33 and not the printed 85.32.
+      // The only erratum: multi-task ProPETL bn=6 in table 2 is 85.33, but 85.32 is printed.
       CHECK(row.at("printed").get<double>() == 85.32);
       CHECK(std::lround(*average * 100) == 8533);
       errata++;
@@ -52,13 +52,13 @@ TEST_CASE("the GLUE average is the mean over eleven columns", "[metrics][golden]
   CHECK(errata <= 1);
 }
 
-TEST_CASE("a mean with an undefined part is undefined", "[metrics]") {
+TEST_CASE("a mean of values is undefined if one of them is", "[metrics]") {
   CHECK(*mean_of(std::vector<std::optional<double>>{1.0, 2.0}) == 1.5);
   CHECK(!mean_of(std::vector<std::optional<double>>{1.0, std::nullopt}));
   CHECK(!mean_of({}));
 }
 
-TEST_CASE("every column of GLUE is a metric of the table", "[metrics]") {
+TEST_CASE("every column of GLUE has a metric in the table", "[metrics]") {
   CHECK(glue_columns().size() == 11);
   for (const GlueTask& task : glue_tasks()) {
     for (const std::string_view metric : task.metrics) {
@@ -70,7 +70,7 @@ TEST_CASE("every column of GLUE is a metric of the table", "[metrics]") {
   }
 }
 
-TEST_CASE("the table of metrics has what each kind of metric needs", "[metrics]") {
+TEST_CASE("each row of the metric table is complete for its kind", "[metrics]") {
   for (const MetricRow& row : metric_table()) {
     INFO(row.name);
     CHECK(find_metric(row.name) == &row);
@@ -84,7 +84,7 @@ TEST_CASE("the table of metrics has what each kind of metric needs", "[metrics]"
   CHECK_THROWS_WITH(metric_named("blue"), "unknown metric \"blue\"; did you mean \"bleu\"?");
 }
 
-TEST_CASE("a misspelt word finds its neighbour, and a strange one all that are known",
+TEST_CASE("a misspelt word suggests the nearest one, and an unknown one lists all known words",
           "[metrics]") {
   const std::vector<std::string_view> known = {"exp", "floor", "add-k", "none"};
   CHECK(petlab::base::nearest_word("flor", known) == "floor");

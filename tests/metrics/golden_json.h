@@ -12,14 +12,14 @@
 
 namespace petlab::testing {
 
-/// A JSON file of golden values.
+/// Reads a JSON file of golden values.
 inline nlohmann::json read_json(const std::filesystem::path& file) {
   std::ifstream in(file);
   if (!in) throw std::runtime_error("cannot read " + file.string());
   return nlohmann::json::parse(in);
 }
 
-/// A file with a JSON value a line.
+/// Reads a file with one JSON value on each line.
 inline std::vector<nlohmann::json> read_json_lines(const std::filesystem::path& file) {
   std::ifstream in(file);
   if (!in) throw std::runtime_error("cannot read " + file.string());
@@ -28,7 +28,7 @@ inline std::vector<nlohmann::json> read_json_lines(const std::filesystem::path& 
   return lines;
 }
 
-/// A number, or one of the strings "nan", "inf", "-inf" that stand for one.
+/// Reads a number, or one of the strings "nan", "inf" and "-inf".
 inline double number(const nlohmann::json& value) {
   if (value.is_number()) return value.get<double>();
   if (value == "nan") return std::numeric_limits<double>::quiet_NaN();

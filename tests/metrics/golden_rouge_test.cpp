@@ -33,7 +33,7 @@ void check_types(const json& row, const std::vector<std::string>& targets) {
   }
 }
 
-// Within half a standard error of the mean, which is six deviations of the reference's own noise.
+// Allows half a standard error of the mean, six standard deviations of the reference's noise.
 void check_aggregate(const std::vector<RougeScore>& scores, const json& wanted) {
   const RougeInterval found = bootstrap_rouge(scores);
   const double tolerance = 0.5 * wanted.at("standard_error_of_mean_f").get<double>();
@@ -45,17 +45,17 @@ void check_aggregate(const std::vector<RougeScore>& scores, const json& wanted) 
 
 }  // namespace
 
-TEST_CASE("ROUGE of pairs is rouge-score's", "[metrics][golden]") {
+TEST_CASE("ROUGE of pairs matches rouge-score", "[metrics][golden]") {
   for_each_case("rouge_pairs", [](const json& row) { check_types(row, {row.at("target")}); });
 }
 
-TEST_CASE("ROUGE against several targets takes the one with the largest F", "[metrics][golden]") {
+TEST_CASE("ROUGE with several targets takes the one with the largest F", "[metrics][golden]") {
   for_each_case("rouge_multi", [](const json& row) {
     check_types(row, row.at("targets").get<std::vector<std::string>>());
   });
 }
 
-TEST_CASE("ROUGE's tokens are rouge-score's", "[metrics][golden]") {
+TEST_CASE("ROUGE's tokens match rouge-score", "[metrics][golden]") {
   for_each_case("rouge_tokenize", [](const json& row) {
     INFO(row.dump());
     CHECK(rouge_tokens(row.at("text").get<std::string>(), false) ==
@@ -65,7 +65,8 @@ TEST_CASE("ROUGE's tokens are rouge-score's", "[metrics][golden]") {
   });
 }
 
-TEST_CASE("ROUGE over a corpus is the mean, and its bootstrap rouge-score's", "[metrics][golden]") {
+TEST_CASE("ROUGE of a corpus is the mean, and its bootstrap matches rouge-score",
+          "[metrics][golden]") {
   const auto folder = golden("metrics");
   if (!folder) return;
   std::size_t cases = 0;
@@ -107,7 +108,7 @@ TEST_CASE("ROUGE over a corpus is the mean, and its bootstrap rouge-score's", "[
   golden_ran("metrics/rouge_corpus", static_cast<std::int64_t>(cases));
 }
 
-TEST_CASE("stems are those of NLTK's Porter stemmer", "[metrics][golden]") {
+TEST_CASE("stems match NLTK's Porter stemmer", "[metrics][golden]") {
   const auto folder = golden("metrics");
   if (!folder) return;
   std::int64_t cases = 0;

@@ -91,7 +91,7 @@ std::vector<std::string> strings(const std::vector<std::string_view>& views) {
 
 }  // namespace
 
-TEST_CASE("corpus scores are those of sacrebleu", "[metrics][golden]") {
+TEST_CASE("corpus scores match sacrebleu", "[metrics][golden]") {
   const auto folder = golden("metrics");
   for_each_case("bleu_corpus", [&](const json& wanted) {
     INFO(wanted.dump());
@@ -100,7 +100,7 @@ TEST_CASE("corpus scores are those of sacrebleu", "[metrics][golden]") {
   });
 }
 
-TEST_CASE("tiny corpora that show one rule each score as in sacrebleu", "[metrics][golden]") {
+TEST_CASE("tiny corpora that test one rule each match sacrebleu", "[metrics][golden]") {
   for_each_case("bleu_tiny", [](const json& row) {
     MemoryCorpus corpus = corpus_of(row.at("hyps"), row.at("refs"));
     for (const json& wanted : row.at("cases")) {
@@ -111,7 +111,7 @@ TEST_CASE("tiny corpora that show one rule each score as in sacrebleu", "[metric
   });
 }
 
-TEST_CASE("sentence scores are those of sacrebleu", "[metrics][golden]") {
+TEST_CASE("sentence scores match sacrebleu", "[metrics][golden]") {
   const Chrf chrf;
   ChrfOptions with_words;
   with_words.word_order = 2;
@@ -124,7 +124,7 @@ TEST_CASE("sentence scores are those of sacrebleu", "[metrics][golden]") {
       return evaluate(corpus, metric).sums;
     };
     for (const auto& [key, wanted] : row.at("bleu").items()) {
-      // "13a|exp|eff=yes", then perhaps "lc" or "order2"
+      // The key is like "13a|exp|eff=yes", with an optional "lc" or "order2".
       INFO(row.at("id") << " " << key);
       std::vector<std::string> parts;
       std::istringstream in(key);
@@ -154,7 +154,7 @@ TEST_CASE("sentence scores are those of sacrebleu", "[metrics][golden]") {
   });
 }
 
-TEST_CASE("tokenizers split as sacrebleu's do", "[metrics][golden]") {
+TEST_CASE("tokenizers match sacrebleu's", "[metrics][golden]") {
   std::map<std::string, std::shared_ptr<const TextTokenizer>> tokenizers;
   for (const std::string name : {"13a", "none", "char", "intl", "zh"}) {
     tokenizers[name] = make_text_tokenizer(name, false);
@@ -184,7 +184,7 @@ TEST_CASE("tokenizers split as sacrebleu's do", "[metrics][golden]") {
   });
 }
 
-TEST_CASE("SentencePiece pieces are those of its own encoder", "[metrics][golden][wide]") {
+TEST_CASE("SentencePiece pieces match SentencePiece's encoder", "[metrics][golden][wide]") {
   const auto folder = golden("metrics");
   if (!folder) return;
   std::size_t cases = 0;

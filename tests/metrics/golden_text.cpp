@@ -48,7 +48,7 @@ metrics::MemoryCorpus golden_corpus(const std::filesystem::path& metrics_folder,
   } else {
     metrics::LineReader hyp(file.string() + ".hyp");
     while (const auto line = hyp.next()) hypotheses.emplace_back(*line);
-    // A second system of a corpus, NAME_b.hyp, is scored against NAME.ref.
+    // NAME_b.hyp is a second system of the corpus and has the references NAME.ref.
     std::string ref = file.string() + ".ref";
     if (!std::filesystem::exists(ref))
       ref = file.string().substr(0, file.string().size() - 2) + ".ref";

@@ -34,15 +34,15 @@ std::string utf8(char32_t c) {
   return bytes;
 }
 
-// Whether ICU knows the code point from a later Unicode than the golden values' (14.0): what its
-// lower case is nobody could say then.
+// True if the code point was added after Unicode 14.0, the version of the golden values, which
+// therefore lack its lower case.
 bool is_later(char32_t c) {
   UVersionInfo age;
   u_charAge(static_cast<UChar32>(c), age);
   return age[0] > 14;
 }
 
-// A value of the file: JSON, or JSON within a string.
+// Unpacks a value of the file, which is JSON or a string that contains JSON.
 json unpacked(const json& value) {
   return value.is_string() ? json::parse(value.get<std::string>()) : value;
 }
@@ -57,7 +57,7 @@ std::vector<bool> code_points_of(const json& ranges) {
 
 }  // namespace
 
-TEST_CASE("every code point has the class, white space and lower case that sacrebleu sees",
+TEST_CASE("every code point has the same class, white space and lower case as in sacrebleu",
           "[metrics][golden][wide]") {
   const auto folder = golden("metrics");
   if (!folder) return;

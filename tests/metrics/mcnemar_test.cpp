@@ -19,7 +19,7 @@ McNemarTest test_of_table(const nlohmann::json& table) {
 
 }  // namespace
 
-TEST_CASE("McNemar's test agrees with exact integer arithmetic", "[metrics][golden]") {
+TEST_CASE("McNemar's test matches exact integer arithmetic", "[metrics][golden]") {
   const auto folder = petlab::testing::golden("statistics");
   if (!folder) return;
   int ran = 0;
@@ -29,7 +29,7 @@ TEST_CASE("McNemar's test agrees with exact integer arithmetic", "[metrics][gold
     const McNemarTest test = test_of_table(row.at("table"));
     CHECK(test.only_a == row.at("b").get<std::int64_t>());
     CHECK(test.only_b == row.at("c").get<std::int64_t>());
-    // Doubles below this have fewer digits.
+    // Smaller doubles have fewer digits.
     if (number(row.at("log10_exact")) < -307) {
       CHECK(test.p < 1e-300);
     } else {
@@ -44,7 +44,8 @@ TEST_CASE("McNemar's test agrees with exact integer arithmetic", "[metrics][gold
   petlab::testing::golden_ran("statistics/mcnemar", ran);
 }
 
-TEST_CASE("McNemar's test finds a difference that an unpaired z test misses", "[metrics][golden]") {
+TEST_CASE("McNemar's test detects a difference that an unpaired z test misses",
+          "[metrics][golden]") {
   const auto folder = petlab::testing::golden("statistics");
   if (!folder) return;
   int ran = 0;
@@ -69,8 +70,8 @@ TEST_CASE("McNemar's test finds a difference that an unpaired z test misses", "[
   petlab::testing::golden_ran("statistics/unpaired_z", ran);
 }
 
-TEST_CASE("McNemar's test of five discordant examples is worked by hand", "[metrics]") {
-  // P(X <= 1) = 6/32 and P(X <= 0) = 1/32 of five coins.
+TEST_CASE("McNemar's test of five discordant examples matches a hand calculation", "[metrics]") {
+  // For five coins, P(X <= 1) = 6/32 and P(X <= 0) = 1/32.
   CHECK(mcnemar(4, 1).p == Approx(12.0 / 32));
   CHECK(mcnemar(4, 1).mid_p == Approx(7.0 / 32));
   CHECK(mcnemar(0, 5).p == Approx(2.0 / 32));

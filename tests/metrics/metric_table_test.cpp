@@ -23,7 +23,7 @@ double of_pair(const TextMetric& metric, std::string_view hypothesis,
   return metric.score(evaluate_segment(metric, hypothesis, references));
 }
 
-TEST_CASE("Every metric has the one function of what it compares", "[metrics]") {
+TEST_CASE("Every metric has exactly the function for its kind of input", "[metrics]") {
   for (const MetricRow& row : metric_table()) {
     INFO(row.name);
     CHECK((row.of_labels != nullptr) == (row.input == MetricInput::labels));
@@ -40,7 +40,7 @@ TEST_CASE("Every metric has the one function of what it compares", "[metrics]") 
   }
 }
 
-TEST_CASE("Texts are scored as files of them are, ROUGE with stemming", "[metrics]") {
+TEST_CASE("Texts are scored as in files, with stemming for ROUGE", "[metrics]") {
   const Texts references{"the cat sat on the mat", "dogs were running home"};
   const Texts generated{"the cat sat on a mat", "a dog runs home"};
   MemoryCorpus corpus(generated, {{references[0], references[1]}});
@@ -55,15 +55,15 @@ TEST_CASE("Texts are scored as files of them are, ROUGE with stemming", "[metric
   CHECK(stemmed > plain.score(evaluate(corpus, plain).sums));
 }
 
-TEST_CASE("Exact match compares tokens, whatever stands between them", "[metrics]") {
+TEST_CASE("Exact match ignores white space around tokens", "[metrics]") {
   CHECK(score_of("exact-match", {"K AE T", "a b", "x", ""}, {" K  AE\tT", "a B", "x y", " "}) ==
         0.5);
   CHECK(of_pair(ExactMatch(), "a b", {"a", "a b"}) == 1);
   CHECK(of_pair(ExactMatch(), "a b", {"a", "ab"}) == 0);
 }
 
-TEST_CASE("A token error rate is edits by tokens, over all texts together", "[metrics]") {
-  // A substitution, then a deletion and an insertion, and three tokens too many.
+TEST_CASE("A token error rate is the edits of all texts divided by their tokens", "[metrics]") {
+  // One substitution, then a deletion and an insertion, then three insertions.
   CHECK(score_of("token-error-rate", {"a b c d", "a b c", "x"}, {"a b x d", "b c d", "x y y z"}) ==
         Approx((1.0 + 2.0 + 3.0) / 8));
   CHECK(score_of("token-error-rate", {"a b"}, {""}) == 1);
@@ -72,7 +72,7 @@ TEST_CASE("A token error rate is edits by tokens, over all texts together", "[me
   CHECK(score_of("token-error-rate", {"k i t t e n"}, {"s i t t i n g"}) == 0.5);
   CHECK(score_of("token-error-rate", {""}, {""}) == 0);
   CHECK(score_of("token-error-rate", {" "}, {"a b"}) == 1);
-  // The nearest reference counts, and the first of several equally near ones.
+  // The nearest reference counts, or the first of equally near ones.
   CHECK(of_pair(TokenErrorRate(), "a b c", {"x y z", "a b c d"}) == 0.25);
   CHECK(of_pair(TokenErrorRate(), "a b", {"a", "a b c"}) == 1);
   CHECK(of_pair(TokenErrorRate(), "a b", {"a b c", "a"}) == Approx(1.0 / 3));

@@ -62,7 +62,7 @@ Text replaced(const Text& text, const Text& what, const Text& with) {
   return out;
 }
 
-// s/(test)/ \1 /
+// Replaces s/(test)/ \1 /.
 Text around(const Text& text, const Test& test) {
   Text out;
   for (const char32_t c : text) {
@@ -79,7 +79,7 @@ Text around(const Text& text, const Test& test) {
 
 enum class Gap { before, after };
 
-// s/(first)(second)/\1 \2 / or s/(first)(second)/ \1 \2/
+// Replaces s/(first)(second)/\1 \2 / or s/(first)(second)/ \1 \2/.
 Text between(const Text& text, const Test& first, const Test& second, Gap gap) {
   Text out;
   for (std::size_t i = 0; i < text.size();) {

@@ -10,7 +10,7 @@ using namespace petlab::metrics;
 using petlab::testing::number;
 using petlab::testing::read_json;
 
-TEST_CASE("the pairs needed for a power agree with quadrature", "[metrics][golden]") {
+TEST_CASE("the pairs needed for a power match numerical integration", "[metrics][golden]") {
   const auto folder = petlab::testing::golden("statistics");
   if (!folder) return;
   const auto file = read_json(*folder / "power.json");
@@ -49,7 +49,7 @@ TEST_CASE("the pairs needed for a power agree with quadrature", "[metrics][golde
   petlab::testing::golden_ran("statistics/power", ran);
 }
 
-TEST_CASE("power rises with the pairs and the effect, from alpha to 1", "[metrics]") {
+TEST_CASE("power rises from alpha to 1 with the pairs, and with the effect", "[metrics]") {
   for (const double effect : {1e-6, 0.01, 0.3, 1.0, 3.0, 30.0, 1e4, 1e10}) {
     INFO(effect);
     double previous = 0.05;
@@ -65,7 +65,7 @@ TEST_CASE("power rises with the pairs and the effect, from alpha to 1", "[metric
   CHECK(paired_t_power(5, 0, 0.01) == Approx(0.01));
 }
 
-TEST_CASE("the number of seeds needed is given in words", "[metrics]") {
+TEST_CASE("the number of seeds needed is described in words", "[metrics]") {
   const auto words = [](std::int64_t needed, std::int64_t pairs) {
     return more_seeds({.answer = PairsNeeded::Answer::pairs, .pairs = needed}, pairs);
   };
@@ -73,7 +73,7 @@ TEST_CASE("the number of seeds needed is given in words", "[metrics]") {
   CHECK(words(6, 5) == "about 1 more seed");
   CHECK(words(5, 5) == "no more seeds");
   CHECK(words(4, 5) == "no more seeds");
-  // Nothing is claimed from two seeds, however large the effect.
+  // Two seeds are never enough for a claim.
   CHECK(words(2, 2) == "about 1 more seed");
   CHECK(words(99, 0) == "about 99 more seeds");
   CHECK(words(787, 5) == "about 780 more seeds");
@@ -82,7 +82,7 @@ TEST_CASE("the number of seeds needed is given in words", "[metrics]") {
   CHECK(more_seeds({.answer = PairsNeeded::Answer::unknown}, 5) == "unknown");
 }
 
-TEST_CASE("no difference needs no number of pairs, and no spread leaves the number unknown",
+TEST_CASE("without a difference no number of pairs suffices, and without spread it is unknown",
           "[metrics]") {
   CHECK(pairs_needed(0, 1).answer == PairsNeeded::Answer::never);
   CHECK(pairs_needed(0, 0).answer == PairsNeeded::Answer::never);
@@ -92,7 +92,7 @@ TEST_CASE("no difference needs no number of pairs, and no spread leaves the numb
   CHECK(pairs_needed(0.003, 1).pairs > 800'000);
 }
 
-TEST_CASE("power refuses what is no level, no effect and no number of pairs", "[metrics]") {
+TEST_CASE("power refuses invalid levels, effects and numbers of pairs", "[metrics]") {
   CHECK_THROWS_WITH(paired_t_power(1, 0.5), "1 pairs: at least 2 needed");
   CHECK_THROWS_WITH(paired_t_power(3, NAN), "the effect is nan, must be finite");
   CHECK_THROWS_WITH(paired_t_power(3, 0.5, 1), "alpha is 1, must be between 0 and 1");

@@ -14,29 +14,29 @@
 #include "tests/support/catch.h"
 #include "tests/support/golden.h"
 
-// Every storage percentage that the paper prints, from the formulas, to its printed digits.
+// Recomputes every storage percentage of the paper from the formulas, to the printed digits.
 
 using namespace petlab::metrics;
 using petlab::testing::read_json;
 
 namespace {
 
-// A printed percentage and what the formula gives for it.
+// A printed percentage and the one computed by the formula.
 struct Value {
   std::string where;
   double printed = 0;
-  int decimals = 0;  // of the printed value
+  int decimals = 0;  // printed decimals
   double computed = 0;
 };
 
-// A printed value that does not follow from the paper's own formulas, and the value that does.
+// A printed value that contradicts the paper's formulas, and the value that they give.
 struct Erratum {
   std::string where;
   double printed = 0;
   double formula = 0;
 };
 
-// reference/method.md, "Errata".
+// From "Errata" of reference/method.md.
 const std::vector<Erratum> kStorageErrata = {
     {"table14 adapter bn=769", 12.72, 12.734},          // the printed 12.72 is bn 768
     {"table14 propetl_adapter bn=3042", 3.706, 3.670},  // the printed 3.706 is bn 3072
@@ -52,7 +52,7 @@ const std::vector<Erratum> kStorageErrata = {
     {"table12 Ro-En adapter only_mask same bn 384/8", 0.46, 0.520},
     {"table12 GLUE prefix only_mask same k and bn 64/50", 0.48, 0.473},
     {"table12 GLUE lora only_mask same k and bn 32/50", 0.48, 0.473},
-    // One backbone for eight tasks, as table 2 prints for the same.
+    // Eight tasks share one backbone. Table 2 prints that for the same setting.
     {"table3 full_finetuning", 25, 12.5},
 };
 
@@ -62,11 +62,11 @@ const std::vector<Erratum> kParameterErrata = {
     {"table2 multi-task propetl_adapter bn=64", 0.156, 0.182},
     {"table2 multi-task propetl_adapter bn=6", 0.016, 0.017},
     {"table3 full_finetuning", 25, 12.5},
-    // Not in that list. Table 2's errata follow the same formula.
+    // This one is not listed there. It follows the formula of table 2's errata.
     {"table3 propetl_adapter bn=64", 0.0283, 0.0328},
 };
 
-// The decimals of the shortest text of a number; `least` where the paper prints trailing zeros.
+// The decimals of a number's shortest text, or `least` if the paper prints trailing zeros.
 int decimals_of(const nlohmann::json& printed, int least = 0) {
   const std::string text = printed.dump();
   const std::size_t point = text.find('.');
@@ -78,7 +78,7 @@ bool rounds_to(double computed, double printed, int decimals) {
   return std::fabs(computed - printed) <= 0.5 * std::pow(10.0, -decimals) + 1e-12;
 }
 
-// Every value is reproduced but those of `errata`, each of which must occur, as printed there.
+// Checks that all values match except `errata`, each of which must occur with its printed value.
 void check_all(const std::vector<Value>& values, const std::vector<Erratum>& errata) {
   std::vector<bool> met(errata.size(), false);
   for (const Value& value : values) {
@@ -103,7 +103,7 @@ std::int64_t parameters_of(const std::string& backbone) {
   return find_published_backbone(backbone)->parameters;
 }
 
-// A row's name: "propetl_adapter bn=64", "prefix l=64".
+// Reads a row's name, such as "propetl_adapter bn=64" or "prefix l=64".
 ModuleStorage module_of(const std::string& row, const std::string& backbone, std::int64_t tasks) {
   const PublishedBackbone* shape = find_published_backbone(backbone);
   ModuleStorage module;
@@ -123,7 +123,7 @@ ModuleStorage module_of(const std::string& row, const std::string& backbone, std
   return module;
 }
 
-// A cell of table 12, "64/11" under "only_mask same bn": size and percent of ones.
+// Reads a cell of table 12, such as "64/11" under "only_mask same bn": size and percent of ones.
 ModuleStorage module_of_cell(const std::string& family, const std::string& cell,
                              const std::string& column, const std::string& backbone) {
   const std::size_t bar = cell.find('/');
@@ -141,7 +141,7 @@ struct Percentages {
   double trained = 0;
 };
 
-// Of a row of tables 1 to 3, per task where there are several.
+// The percentages of a row of tables 1 to 3, divided by the number of tasks.
 Percentages percentages_of(const std::string& row, const std::string& backbone,
                            std::int64_t tasks) {
   const std::int64_t parameters = parameters_of(backbone);
@@ -149,7 +149,7 @@ Percentages percentages_of(const std::string& row, const std::string& backbone,
     return {bls_percent(32.0 * static_cast<double>(parameters), parameters, tasks),
             parameters_percent(parameters, parameters, tasks)};
   }
-  // The paper prints no size of its hypernetwork.
+  // The paper does not print its hypernetwork's sizes.
   const bool generated = row == "hyperformer++";
   ModuleStorage module = module_of(generated ? "adapter bn=24" : row, backbone, tasks);
   if (generated) {
@@ -160,7 +160,7 @@ Percentages percentages_of(const std::string& row, const std::string& backbone,
           parameters_percent(trained_parameters(module), parameters, tasks)};
 }
 
-// The rows of tables 1 to 3: both columns of percentages.
+// Adds both columns of percentages of tables 1 to 3.
 void add_rows(const nlohmann::json& rows, const std::string& where, const std::string& backbone,
               std::int64_t tasks, int least_decimals, std::vector<Value>& storage,
               std::vector<Value>& trained) {
@@ -180,7 +180,7 @@ void add_tables_1_to_3(const nlohmann::json& tables, std::vector<Value>& storage
   add_rows(tables.at("table1").at("rows"), "table1", "roberta-base", 1, 2, storage, trained);
   for (const auto& block : tables.at("table2").at("blocks")) {
     const std::string name = block.at("block");
-    // The paper prints three decimals here: 1.070, 0.130.
+    // This table has three decimals: 1.070, 0.130.
     add_rows(block.at("rows"), "table2 " + name, "t5-base", name == "single-task" ? 1 : 8, 3,
              storage, trained);
   }
@@ -198,7 +198,7 @@ const nlohmann::json& row_of(const nlohmann::json& rows, std::string_view group,
   throw std::runtime_error(fmt::format("no row {} {}", group, module));
 }
 
-// Tables 4 and 12: table 4 prints one percentage a row, of settings that stand in table 12.
+// Adds tables 4 and 12. A row of table 4 has one percentage, for settings of table 12.
 void add_ablations(const nlohmann::json& tables, std::vector<Value>& storage) {
   const auto& table12 = tables.at("table12");
   const auto columns = table12.at("columns").get<std::vector<std::string>>();
@@ -245,7 +245,7 @@ void add_scaling(const nlohmann::json& tables, std::vector<Value>& storage) {
 
 }  // namespace
 
-TEST_CASE("every storage percentage of the paper follows from its formulas, but the errata",
+TEST_CASE("every storage percentage of the paper follows from its formulas, except errata",
           "[metrics]") {
   const auto file = petlab::testing::published_values();
   if (!file) return;
@@ -260,7 +260,7 @@ TEST_CASE("every storage percentage of the paper follows from its formulas, but 
               kStorageErrata.size());
 }
 
-TEST_CASE("the paper's fine-tuned parameters follow from its formulas, but the errata",
+TEST_CASE("the paper's fine-tuned parameters follow from its formulas, except errata",
           "[metrics]") {
   const auto file = petlab::testing::published_values();
   if (!file) return;

@@ -20,7 +20,7 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-// Relative, with room around an expected 0 of the values' own rounding.
+// A relative tolerance. `absolute` allows for rounding of values around 0.
 Approx near(const nlohmann::json& expected, double relative, double absolute = 0) {
   return Approx(number(expected)).epsilon(relative).margin(absolute);
 }
@@ -48,7 +48,7 @@ void check_test(const nlohmann::json& expected, std::optional<TTest> test) {
 
 }  // namespace
 
-TEST_CASE("statistics over seeds agree with exact arithmetic", "[metrics][golden][wide]") {
+TEST_CASE("statistics over seeds match exact arithmetic", "[metrics][golden][wide]") {
   const auto folder = petlab::testing::golden("metrics");
   if (!folder) return;
   int ran = 0;
@@ -67,7 +67,7 @@ TEST_CASE("statistics over seeds agree with exact arithmetic", "[metrics][golden
       CHECK(!interval);
     } else {
       REQUIRE(interval);
-      // An end is a difference of two numbers: its error is relative to those.
+      // An interval's end is a difference; its error is relative to the two numbers.
       const double size = std::fabs(*mean(values)) + interval->high - interval->low;
       CHECK(interval->low == near(row.at("ci95").at(0), 0, 1e-10 * size));
       CHECK(interval->high == near(row.at("ci95").at(1), 0, 1e-10 * size));
@@ -83,7 +83,7 @@ TEST_CASE("statistics over seeds agree with exact arithmetic", "[metrics][golden
         CHECK(bootstrap->low <= number(expected.at("accept_low_between").at(1)) + 1e-9);
         CHECK(bootstrap->high >= number(expected.at("accept_high_between").at(0)) - 1e-9);
         CHECK(bootstrap->high <= number(expected.at("accept_high_between").at(1)) + 1e-9);
-        // Up to ten values there is no chance in it.
+        // For up to ten values the bootstrap is exact.
         if (values.size() <= kExactBootstrapSize) {
           CHECK(bootstrap->low == near(expected.at("exact_quantiles").at(0), 1e-12));
           CHECK(bootstrap->high == near(expected.at("exact_quantiles").at(1), 1e-12));
@@ -95,7 +95,7 @@ TEST_CASE("statistics over seeds agree with exact arithmetic", "[metrics][golden
   petlab::testing::golden_ran("metrics/seeds vectors", ran);
 }
 
-TEST_CASE("tests over seeds agree with scipy and with enumeration", "[metrics][golden][wide]") {
+TEST_CASE("tests over seeds match scipy and enumeration", "[metrics][golden][wide]") {
   const auto folder = petlab::testing::golden("metrics");
   if (!folder) return;
   int ran = 0;
@@ -127,7 +127,7 @@ TEST_CASE("tests over seeds agree with scipy and with enumeration", "[metrics][g
   petlab::testing::golden_ran("metrics/seeds pairs", ran);
 }
 
-TEST_CASE("paired tests agree with scipy, and their family with statsmodels",
+TEST_CASE("paired tests match scipy, and their family correction matches statsmodels",
           "[metrics][golden][wide]") {
   const auto folder = petlab::testing::golden("statistics");
   if (!folder) return;
@@ -135,19 +135,19 @@ TEST_CASE("paired tests agree with scipy, and their family with statsmodels",
   int ran = 0;
   for (const auto& family : file.at("families")) {
     INFO(family.at("name").get<std::string>());
-    std::vector<PairedComparison> made;
+    std::vector<PairedComparison> comparisons;
     for (const auto& expected : family.at("comparisons")) {
       ScoresByPair a;
       ScoresByPair b;
       for (std::size_t i = 0; i < expected.at("a").size(); ++i) {
         const double values[] = {number(expected.at("a")[i]), number(expected.at("b")[i])};
-        // The reference leaves such pairs out. Here they would make the comparison undefined.
+        // The reference omits such pairs. In petlab they would make the comparison undefined.
         if (!std::isfinite(values[0]) || !std::isfinite(values[1])) continue;
         a[std::to_string(i)] = values[0];
         b[std::to_string(i)] = values[1];
       }
       const double relative = expected.value("delicate", false) ? 1e-5 : 1e-9;
-      const PairedComparison& one = made.emplace_back(compare(a, b));
+      const PairedComparison& one = comparisons.emplace_back(compare(a, b));
       CHECK(one.pairs == expected.at("n").get<std::int64_t>());
       if (one.pairs < kFewestPairs) {
         CHECK_FALSE(one.p);
@@ -156,17 +156,17 @@ TEST_CASE("paired tests agree with scipy, and their family with statsmodels",
       check(expected.at("p"), one.p, relative);
       ran++;
     }
-    if (std::any_of(made.begin(), made.end(),
+    if (std::any_of(comparisons.begin(), comparisons.end(),
                     [](const auto& one) { return one.pairs == kFewestPairs - 1; })) {
-      continue;  // tests that the reference counts, and that are not made here
+      continue;  // the reference includes tests with too few pairs; petlab does not
     }
     std::vector<PairedComparison*> all;
-    for (PairedComparison& one : made) all.push_back(&one);
+    for (PairedComparison& one : comparisons) all.push_back(&one);
     adjust(all);
-    for (std::size_t i = 0; i < made.size(); ++i) {
-      if (!made[i].p) continue;
+    for (std::size_t i = 0; i < comparisons.size(); ++i) {
+      if (!comparisons[i].p) continue;
       const auto& expected = family.at("comparisons")[i];
-      check(expected.at("holm"), made[i].adjusted_p,
+      check(expected.at("holm"), comparisons[i].adjusted_p,
             expected.value("delicate", false) ? 1e-5 : 1e-9);
     }
   }
@@ -182,7 +182,7 @@ TEST_CASE("paired tests agree with scipy, and their family with statsmodels",
   petlab::testing::golden_ran("statistics/paired_t", ran);
 }
 
-TEST_CASE("the signed-rank test agrees with exact counting on decimals", "[metrics][golden]") {
+TEST_CASE("the signed-rank test matches exact counting on decimals", "[metrics][golden]") {
   const auto folder = petlab::testing::golden("statistics");
   if (!folder) return;
   int ran = 0;
@@ -212,7 +212,7 @@ TEST_CASE("differences that are equal as decimals tie in the signed-rank test", 
   CHECK(test->p == 1);
 }
 
-TEST_CASE("Student's t agrees with scipy far into its tails", "[metrics][golden][wide]") {
+TEST_CASE("Student's t matches scipy far into its tails", "[metrics][golden][wide]") {
   const auto folder = petlab::testing::golden("metrics");
   if (!folder) return;
   int ran = 0;
@@ -231,7 +231,7 @@ TEST_CASE("Student's t agrees with scipy far into its tails", "[metrics][golden]
   petlab::testing::golden_ran("metrics/seeds student_t", ran);
 }
 
-TEST_CASE("with too few seeds a statistic is undefined and never 0", "[metrics]") {
+TEST_CASE("statistics of too few seeds are undefined and never 0", "[metrics]") {
   const Numbers none;
   const Numbers one = {86.5};
   CHECK(!mean(none));
@@ -246,15 +246,16 @@ TEST_CASE("with too few seeds a statistic is undefined and never 0", "[metrics]"
   CHECK(!paired_t_test(one, one));
   CHECK(!welch_t_test(one, Numbers{1, 2}));
   CHECK(!wilcoxon_signed_rank(none, none));
-  // Two different values with no scatter around their means.
+  // Without spread, a test is undefined.
   CHECK(!welch_t_test(Numbers{1, 1}, Numbers{2, 2}));
   CHECK(!paired_t_test(Numbers{1, 2}, Numbers{2, 3}));
-  // The doubles of these differences are not equal, and about half of such triples are so.
+  // These differences are equal as decimals but not as doubles.
   CHECK(!paired_t_test(Numbers{0.2, 0.3, 0.4}, Numbers{0.1, 0.2, 0.3}));
   CHECK(paired_t_test(Numbers{0.2, 0.3, 0.4000001}, Numbers{0.1, 0.2, 0.3}));
 }
 
-TEST_CASE("statistics refuse what is no number and what does not pair up", "[metrics]") {
+TEST_CASE("statistics refuse values that are not finite and pairs with a missing value",
+          "[metrics]") {
   CHECK_THROWS_WITH(mean(Numbers{1, NAN}), "value nan of element 1 is not finite");
   CHECK_THROWS_WITH(paired_t_test(Numbers{1, 2}, Numbers{1}),
                     "2 and 1 values: a paired test needs equal numbers");
@@ -266,19 +267,19 @@ TEST_CASE("statistics refuse what is no number and what does not pair up", "[met
                     "501 pairs: the exact signed-rank test takes at most 500");
 }
 
-TEST_CASE("a bootstrap of many values is drawn, the same each time", "[metrics]") {
+TEST_CASE("a bootstrap of many values is random, but the same each time", "[metrics]") {
   Numbers values;
   for (int i = 0; i < 30; ++i) values.push_back(std::sin(i));
   const auto first = bootstrap_interval(values);
   REQUIRE(first);
   CHECK(*first == *bootstrap_interval(values));
   CHECK(!(*first == *bootstrap_interval(values, 0.95, 10000, 7)));
-  // Near the interval of the normal approximation.
+  // Close to the normal approximation's interval.
   CHECK(first->low == Approx(*mean(values) - 1.96 * *standard_error(values)).margin(0.04));
   CHECK(first->high == Approx(*mean(values) + 1.96 * *standard_error(values)).margin(0.04));
 }
 
-TEST_CASE("the signed-rank test of many pairs nears its normal approximation", "[metrics]") {
+TEST_CASE("the signed-rank test of many pairs is close to its normal approximation", "[metrics]") {
   Numbers a;
   Numbers b;
   for (int i = 1; i <= 200; ++i) {
@@ -294,7 +295,7 @@ TEST_CASE("the signed-rank test of many pairs nears its normal approximation", "
   CHECK(test->w_plus + test->w_minus == n * (n + 1) / 2);
 }
 
-TEST_CASE("every statistic that a report names is in the table", "[metrics]") {
+TEST_CASE("every statistic in reports is in the table", "[metrics]") {
   const Numbers values = {1, 2, 6};
   CHECK(*find_seed_statistic("n")->function(values) == 3);
   CHECK(*find_seed_statistic("mean")->function(values) == 3);
@@ -305,7 +306,8 @@ TEST_CASE("every statistic that a report names is in the table", "[metrics]") {
   for (const SeedStatistic& row : seed_statistics()) CHECK(!row.help.empty());
 }
 
-TEST_CASE("Holm's correction multiplies the i-th smallest p value by what is left", "[metrics]") {
+TEST_CASE("Holm's correction multiplies each p value by the number of tests that remain",
+          "[metrics]") {
   // R: p.adjust(c(0.04, 0.01, 0.03, 0.5), "holm")
   CHECK(holm_adjusted(std::vector<double>{0.04, 0.01, 0.03, 0.5}) ==
         std::vector<double>{0.09, 0.04, 0.09, 0.5});

@@ -24,7 +24,7 @@ SystemStatistics rouge_statistics(std::mt19937& random, std::size_t segments) {
   return system;
 }
 
-// Edits are whole, the mean length of three references is not.
+// Edits are integers; the mean length of three references is not.
 SystemStatistics ter_statistics(std::mt19937& random, std::size_t segments) {
   SystemStatistics system;
   system.columns = 2;
@@ -37,9 +37,9 @@ SystemStatistics ter_statistics(std::mt19937& random, std::size_t segments) {
 
 }  // namespace
 
-// Whatever is swapped, the two scores are the observed ones or change places: no trial's difference
-// is greater, so that only the observed one counts.
-TEST_CASE("where one segment differs every trial of the randomisation test is a tie", "[metrics]") {
+// Swapping systems either keeps the two scores or exchanges them. No random difference is greater
+// than the observed one, so only the observed one counts.
+TEST_CASE("if one segment differs every trial of the randomisation test is a tie", "[metrics]") {
   std::mt19937 random(1);
   ResamplingOptions options;
   options.samples = 99;
@@ -57,7 +57,7 @@ TEST_CASE("where one segment differs every trial of the randomisation test is a 
   }
 }
 
-TEST_CASE("resampled sums of fractions are exact, as the score's are", "[metrics]") {
+TEST_CASE("resampled sums of fractions are exact, like the score's", "[metrics]") {
   SystemStatistics equal;
   equal.columns = 4;
   for (int i = 0; i < 10; ++i) equal.values.insert(equal.values.end(), {0.1, 0.1, 0.1, 1.0});

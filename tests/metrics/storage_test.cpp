@@ -28,7 +28,7 @@ ModuleFamily family_named(const std::string& name) {
   return ModuleFamily::adapter;
 }
 
-// A case of bls_cases.json.
+// Reads a case of bls_cases.json.
 ModuleStorage module_of(const nlohmann::json& row) {
   ModuleStorage module;
   module.family = family_named(row.at("module"));
@@ -46,7 +46,7 @@ ModuleStorage module_of(const nlohmann::json& row) {
   return module;
 }
 
-// An integer, or a fraction "a/b".
+// Reads an integer or a fraction "a/b".
 long double fraction(const nlohmann::json& value) {
   if (value.is_number()) return static_cast<long double>(value.get<std::int64_t>());
   const std::string text = value;
@@ -57,7 +57,7 @@ long double fraction(const nlohmann::json& value) {
 
 }  // namespace
 
-TEST_CASE("storage bits agree with exact fractions", "[metrics][golden][wide]") {
+TEST_CASE("storage bits match exact fractions", "[metrics][golden][wide]") {
   const auto folder = petlab::testing::golden("petl");
   if (!folder) return;
   const auto file = read_json(*folder / "bls_cases.json");
@@ -73,7 +73,7 @@ TEST_CASE("storage bits agree with exact fractions", "[metrics][golden][wide]") 
     INFO(row.at("table").get<std::string>() << " " << row.at("setting").get<std::string>());
     const ModuleStorage module = module_of(row);
     const auto exact = static_cast<double>(fraction(row.at("bits")));
-    // k is a decimal fraction, which a double holds to 1e-16.
+    // k is a decimal fraction, which a double represents to 1e-16.
     CHECK(bls_bits(module) == Approx(exact).epsilon(row.at("bits").is_number() ? 0 : 1e-15));
     if (row.contains("bits_counted_from_masks")) {
       CHECK(stored_bits(module) == row.at("bits_counted_from_masks").get<std::int64_t>());
@@ -90,13 +90,14 @@ TEST_CASE("storage bits agree with exact fractions", "[metrics][golden][wide]") 
   petlab::testing::golden_ran("petl/bls_cases", ran);
 }
 
-TEST_CASE("the number of zeros is truncated in double, as the reference computes it", "[metrics]") {
+TEST_CASE("the number of zeros is truncated in double precision, as in the reference",
+          "[metrics]") {
   CHECK(zeros_in_mask(0.9, 10) == 0);
   CHECK(zeros_in_mask(0.5, 49152) == 24576);
   CHECK(zeros_in_mask(0.3, 11520) == 8063);
 }
 
-TEST_CASE("the number of zeros is the reference's where rounding decides", "[metrics][golden]") {
+TEST_CASE("the number of zeros matches the reference where rounding decides", "[metrics][golden]") {
   const auto folder = petlab::testing::golden("petl");
   if (!folder) return;
   int ran = 0;
@@ -108,7 +109,8 @@ TEST_CASE("the number of zeros is the reference's where rounding decides", "[met
   petlab::testing::golden_ran("petl/delicate_counts", ran);
 }
 
-TEST_CASE("each formula of the paper, worked by hand for one layer's module", "[metrics]") {
+TEST_CASE("each formula of the paper matches a hand calculation for one layer's module",
+          "[metrics]") {
   const double adapter = 2 * 64 * 768;
   const double biases = 64 + 768;
   const ModuleFamily kAdapter = ModuleFamily::adapter;
@@ -122,7 +124,7 @@ TEST_CASE("each formula of the paper, worked by hand for one layer's module", "[
         32 * (adapter + biases) + adapter * (12 + 8));
   CHECK(bls_bits(shape(kAdapter, 64, false, MaskKind::learned, 0.25)) ==
         32 * (adapter / 4 + biases) * 12);
-  // Several tasks share modules without masks: nothing is added.
+  // Tasks share modules without masks, so more tasks add nothing.
   CHECK(bls_bits(shape(kAdapter, 64, false, MaskKind::none, 1, 8)) ==
         bls_bits(shape(kAdapter, 64, false, MaskKind::none)));
   const double lora = 4 * 32 * 768;
@@ -136,7 +138,7 @@ TEST_CASE("each formula of the paper, worked by hand for one layer's module", "[
   CHECK(parts.masks == adapter * 12);
 }
 
-TEST_CASE("a formula reads as the paper prints it", "[metrics]") {
+TEST_CASE("a formula is printed as in the paper", "[metrics]") {
   const auto formula = [](ModuleFamily family, bool share, MaskKind mask, std::int64_t tasks = 1) {
     return bls_formula(shape(family, 4, share, mask, 0.5, tasks));
   };
@@ -148,7 +150,7 @@ TEST_CASE("a formula reads as the paper prints it", "[metrics]") {
   CHECK(formula(ModuleFamily::prefix, false, MaskKind::learned) == "32·2·k·l·d·L");
 }
 
-TEST_CASE("storage that has no formula is refused", "[metrics]") {
+TEST_CASE("storage without a formula is refused", "[metrics]") {
   ModuleStorage module = shape(ModuleFamily::adapter, 0, false, MaskKind::none);
   CHECK_THROWS_WITH(bls_bits(module), "the module's size is 0, must be > 0");
   module.size = 8;
@@ -170,7 +172,7 @@ TEST_CASE("storage that has no formula is refused", "[metrics]") {
 
 namespace {
 
-/// Table 2's, on T5-base.
+/// The hypernetwork of table 2, on T5-base.
 ModuleStorage hyperformer() {
   ModuleStorage module{ModuleFamily::hypernetwork, 768, 24, 24};
   module.tasks = 8;
@@ -180,7 +182,7 @@ ModuleStorage hyperformer() {
 
 }  // namespace
 
-TEST_CASE("Hyperformer++ has its published number of parameters", "[metrics]") {
+TEST_CASE("Hyperformer++ has the published number of parameters", "[metrics]") {
   CHECK(trained_parameters(hyperformer()) == 5'163'440);
   CHECK(bls_bits(hyperformer()) == 32 * 5'163'440.0);
   CHECK(stored_bits(hyperformer()) == 32 * 5'163'440);
@@ -190,7 +192,7 @@ TEST_CASE("Hyperformer++ has its published number of parameters", "[metrics]") {
   CHECK(bls_percent(bls_bits(hyperformer()), 222'903'552, 8) == percent);
 }
 
-TEST_CASE("a hypernetwork's storage, worked by hand", "[metrics]") {
+TEST_CASE("a hypernetwork's storage matches a hand calculation", "[metrics]") {
   // One layer in each stack, d 5, bn 2, T 3, E 4, H 6, P 7.
   ModuleStorage module{ModuleFamily::hypernetwork, 5, 2, 2};
   module.tasks = 3;
@@ -203,7 +205,7 @@ TEST_CASE("a hypernetwork's storage, worked by hand", "[metrics]") {
   CHECK(trained_parameters(module) == embeddings + 2 * (mlp + down + up + norm));
   CHECK(bls_formula(module) ==
         "32·((T + L + 4)·E + 2·((3·E + 1)·H + (H + 1)·P + 2·P + (P + 1)·(2·bn·d + bn + 3·d)))");
-  // Another layer has an embedding more; another task, too.
+  // Each additional layer or task has one more embedding.
   ModuleStorage more = module;
   more.layers = 3;
   CHECK(trained_parameters(more) == trained_parameters(module) + 4);
@@ -238,7 +240,7 @@ TEST_CASE("Hyperformer++ has its authors' number of parameters", "[metrics][gold
   CHECK(stored_bits(tiny) == file.at("bls").at("bits").get<std::int64_t>());
 }
 
-TEST_CASE("a family of modules is called as its kind", "[metrics]") {
+TEST_CASE("a module family has the name of its kind", "[metrics]") {
   for (const ModuleFamily family : {ModuleFamily::adapter, ModuleFamily::lora, ModuleFamily::prefix,
                                     ModuleFamily::hypernetwork}) {
     CHECK(module_family_from(to_string(family)) == family);

@@ -28,7 +28,7 @@ const GlueTask& task_named(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("generated texts parse as the golden values say", "[metrics][golden][wide]") {
+TEST_CASE("generated texts parse as in the golden values", "[metrics][golden][wide]") {
   const auto folder = petlab::testing::golden("metrics");
   if (!folder) return;
   const auto file = read_json(*folder / "t5_labels.json");
@@ -65,7 +65,7 @@ TEST_CASE("generated texts parse as the golden values say", "[metrics][golden][w
   petlab::testing::golden_ran("metrics/t5_labels texts", ran);
 }
 
-TEST_CASE("metrics of generated labels count texts that are none as the golden values do",
+TEST_CASE("metrics of generated labels count invalid texts as in the golden values",
           "[metrics][golden][wide]") {
   const auto folder = petlab::testing::golden("metrics");
   if (!folder) return;
@@ -98,8 +98,7 @@ TEST_CASE("metrics of generated labels count texts that are none as the golden v
   petlab::testing::golden_ran("metrics/t5_labels labels", ran);
 }
 
-TEST_CASE("metrics of generated scores take -1 for texts that are none",
-          "[metrics][golden][wide]") {
+TEST_CASE("metrics of generated scores use -1 for invalid texts", "[metrics][golden][wide]") {
   const auto folder = petlab::testing::golden("metrics");
   if (!folder) return;
   int ran = 0;
@@ -138,13 +137,13 @@ TEST_CASE("metrics of generated scores take -1 for texts that are none",
   petlab::testing::golden_ran("metrics/t5_labels scores", ran);
 }
 
-TEST_CASE("a class is one ASCII digit below the number of classes", "[metrics]") {
+TEST_CASE("a class is an ASCII digit below the number of classes", "[metrics]") {
   CHECK(parse_class_text(" 1\n", 2) == 1);
   CHECK(parse_class_text("2", 3) == 2);
   for (const char* text : {"2", "", " ", "01", "+1", "1.0", "1_", "one", "1 1"}) {
     CHECK(!parse_class_text(text, 2));
   }
-  // A no-break space is no ASCII white space.
+  // A no-break space is not ASCII white space.
   CHECK(!parse_class_text("\u00A01", 2));
 }
 
@@ -162,7 +161,7 @@ TEST_CASE("a score is a decimal number within double's range", "[metrics]") {
   CHECK(!parse_score_text("1" + std::string(400, '0')));
 }
 
-TEST_CASE("a target text rounds as numpy does", "[metrics]") {
+TEST_CASE("target texts are rounded as by numpy", "[metrics]") {
   CHECK(score_text(3.8) == "3.8");
   CHECK(score_text(0.25) == "0.2");
   CHECK(score_text(0.75) == "0.8");

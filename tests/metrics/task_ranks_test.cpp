@@ -34,7 +34,7 @@ void check_rank_test(const nlohmann::json& expected, const char* statistic,
 
 }  // namespace
 
-TEST_CASE("ranks over tasks agree with scipy, autorank and scikit-posthocs", "[metrics][golden]") {
+TEST_CASE("ranks over tasks match scipy, autorank and scikit-posthocs", "[metrics][golden]") {
   const auto folder = petlab::testing::golden("statistics");
   if (!folder) return;
   const auto file = read_json(*folder / "ranks.json");
@@ -68,7 +68,7 @@ TEST_CASE("ranks over tasks agree with scipy, autorank and scikit-posthocs", "[m
     ran++;
   }
   for (const auto& [variants, q] : file.at("q_table").items()) {
-    // 6 tasks leave sqrt(k (k + 1)) / 6.
+    // With 6 tasks the formula is sqrt(k (k + 1)) / 6.
     const double k = std::stod(variants);
     CHECK(critical_difference(std::stoi(variants), 6) * 6 / std::sqrt(k * (k + 1)) ==
           Approx(number(q)).epsilon(1e-6));
@@ -88,7 +88,7 @@ TEST_CASE("scores that differ only in their last bits tie", "[metrics]") {
   CHECK(ranks.pairs[1].wilcoxon_p == Approx(2.0 / 64));
 }
 
-TEST_CASE("many variants that do not differ are one group", "[metrics]") {
+TEST_CASE("many variants without differences are one group", "[metrics]") {
   const std::vector<std::vector<double>> scores(4, std::vector<double>(40, 71.5));
   const VariantRanks ranks = rank_variants(scores);
   REQUIRE(ranks.nemenyi_groups.size() == 1);
@@ -97,7 +97,7 @@ TEST_CASE("many variants that do not differ are one group", "[metrics]") {
   CHECK_FALSE(ranks.friedman);
 }
 
-TEST_CASE("one task ranks variants, and shows nothing", "[metrics]") {
+TEST_CASE("a single task ranks variants, but proves no difference", "[metrics]") {
   const VariantRanks ranks = rank_variants(std::vector<std::vector<double>>{{70, 80, 75}});
   CHECK(ranks.average_ranks == std::vector<double>{3, 1, 2});
   CHECK(ranks.friedman);
@@ -106,7 +106,7 @@ TEST_CASE("one task ranks variants, and shows nothing", "[metrics]") {
   CHECK(ranks.wilcoxon_groups == Groups{{0, 1, 2}});
 }
 
-TEST_CASE("ranks refuse scores that are no table", "[metrics]") {
+TEST_CASE("ranks refuse an incomplete table of scores", "[metrics]") {
   using Scores = std::vector<std::vector<double>>;
   CHECK_THROWS_WITH(rank_variants(Scores{}), "no tasks: ranks need at least 1");
   CHECK_THROWS_WITH(rank_variants(Scores{{1}}), "1 variants: ranks need at least 2");

@@ -26,7 +26,7 @@ std::vector<std::string> lines_of(const std::string& content) {
   return lines;
 }
 
-// A file of hypotheses and files of references; scores them with BLEU and `threads`.
+// A file of hypotheses and files of references. The first written file has the hypotheses.
 struct Files {
   TempDir folder;
   std::vector<std::string> names;
@@ -40,7 +40,7 @@ struct Files {
     FileCorpus corpus{LineReader{names[0]}, std::move(references), {empty_is_missing}};
     return evaluate(corpus, Bleu(), threads);
   }
-  // The message with the folder cut out.
+  // The error message without the folder's path.
   std::string refusal(int threads = 1, bool empty_is_missing = false) const {
     try {
       score(threads, empty_is_missing);
@@ -58,7 +58,7 @@ struct Files {
 
 }  // namespace
 
-TEST_CASE("whole lines in memory may be skipped, by turns with single lines", "[metrics]") {
+TEST_CASE("lines in memory can be skipped in blocks, or read one by one", "[metrics]") {
   std::istringstream in("one\ntwo\n\nfour");
   LineReader reader(in, "in");
   CHECK(reader.ahead() == "one\ntwo\n\n");
@@ -73,7 +73,7 @@ TEST_CASE("whole lines in memory may be skipped, by turns with single lines", "[
   CHECK(reader.ahead().empty());
   CHECK(!reader.next());
 
-  // Longer than what is read at once.
+  // A line longer than the reader's buffer.
   const std::string line(3'000'000, 'x');
   std::istringstream long_in(line + "\n" + line);
   LineReader long_reader(long_in, "in");
@@ -86,7 +86,7 @@ TEST_CASE("whole lines in memory may be skipped, by turns with single lines", "[
   CHECK(long_reader.ahead().empty());
 }
 
-TEST_CASE("lines end at a line feed only, and the last one may lack it", "[metrics]") {
+TEST_CASE("lines end only at a line feed, which the last one may lack", "[metrics]") {
   using Lines = std::vector<std::string>;
   CHECK(lines_of("").empty());
   CHECK(lines_of("\n") == Lines{""});
@@ -101,7 +101,7 @@ TEST_CASE("lines end at a line feed only, and the last one may lack it", "[metri
                                  "d"});
 }
 
-TEST_CASE("lines longer than the reader's blocks come out whole", "[metrics]") {
+TEST_CASE("lines longer than the reader's blocks are read whole", "[metrics]") {
   std::vector<std::string> wanted;
   std::string content;
   for (const std::size_t size : {10U, 300000U, 0U, 262144U, 262143U, 1000000U, 3U}) {
@@ -111,7 +111,7 @@ TEST_CASE("lines longer than the reader's blocks come out whole", "[metrics]") {
   CHECK(lines_of(content) == wanted);
 }
 
-TEST_CASE("invalid UTF-8 is refused with file, line and byte", "[metrics]") {
+TEST_CASE("invalid UTF-8 is refused with its file, line and byte", "[metrics]") {
   const std::pair<const char*, const char*> cases[] = {
       {"\xFF", "1 of the line (0xFF)"},
       {"ab\x80", "3 of the line (0x80)"},
@@ -135,8 +135,8 @@ TEST_CASE("invalid UTF-8 is refused with file, line and byte", "[metrics]") {
   }
 }
 
-TEST_CASE("a corpus of files is refused where its lines do not fit together", "[metrics]") {
-  SECTION("different numbers of lines, each counted to its end") {
+TEST_CASE("a corpus of files is refused if its lines do not match", "[metrics]") {
+  SECTION("different numbers of lines, all counted") {
     Files files;
     files.write("hyp", "a\nb\n");
     files.write("one", "a\nb\nc\nd\n");
@@ -153,13 +153,13 @@ TEST_CASE("a corpus of files is refused where its lines do not fit together", "[
     CHECK(files.refusal(2) ==
           "the files have different numbers of lines: hyp has 1000, ref has 999");
   }
-  SECTION("nothing at all") {
+  SECTION("an empty corpus") {
     Files files;
     files.write("hyp", "");
     files.write("ref", "");
     CHECK(files.refusal() == "hyp: the corpus is empty, expected at least one line");
   }
-  SECTION("no file") {
+  SECTION("a missing file or a folder") {
     TempDir folder;
     const std::string missing = (folder.path() / "hyp").string();
     CHECK_THROWS_WITH(LineReader(missing),
@@ -177,8 +177,7 @@ TEST_CASE("a corpus of files is refused where its lines do not fit together", "[
   }
 }
 
-TEST_CASE("an empty reference line is a reference of length 0 unless it is said to be missing",
-          "[metrics]") {
+TEST_CASE("an empty reference line has length 0 unless empty lines count as missing", "[metrics]") {
   Files files;
   files.write("hyp", "a b\n");
   files.write("one", "a b c d e\n");
@@ -190,7 +189,7 @@ TEST_CASE("an empty reference line is a reference of length 0 unless it is said 
   CHECK(files.score(1, true).references == 1);
 }
 
-TEST_CASE("a corpus in memory is refused as files are", "[metrics]") {
+TEST_CASE("a corpus in memory is checked like files", "[metrics]") {
   const auto refuse = [](std::vector<std::string> hypotheses,
                          std::vector<MemoryCorpus::Stream> references, const std::string& wanted) {
     CHECK_THROWS_WITH(MemoryCorpus(std::move(hypotheses), std::move(references)), Equals(wanted));
@@ -203,7 +202,7 @@ TEST_CASE("a corpus in memory is refused as files are", "[metrics]") {
   refuse({"a"}, {{"\xFF"}}, "references 1:1: invalid UTF-8 at byte 1 of the line (0xFF)");
 }
 
-TEST_CASE("everything that the golden values refuse is refused", "[metrics][golden][wide]") {
+TEST_CASE("every golden input marked as refused is refused", "[metrics][golden][wide]") {
   const auto folder = golden("metrics");
   if (!folder) return;
   std::int64_t cases = 0;
@@ -238,7 +237,7 @@ TEST_CASE("everything that the golden values refuse is refused", "[metrics][gold
 }
 
 TEST_CASE("memory does not grow with the number of lines", "[metrics]") {
-  // A stream that is never whole in memory: what is read is thrown away.
+  // A stream that generates its lines, so that it needs no memory.
   class Endless : public std::streambuf {
    public:
     explicit Endless(std::size_t lines) : left_(lines) {
@@ -278,6 +277,6 @@ TEST_CASE("memory does not grow with the number of lines", "[metrics]") {
   };
   run(2000);
   const std::size_t before = resident_kib();
-  run(100000);  // 3.5 MB a side
+  run(100000);  // 3.5 MB for each side
   CHECK(resident_kib() < before + 2048);
 }

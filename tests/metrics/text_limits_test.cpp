@@ -1,4 +1,4 @@
-// Long lines: what they cost, and that their scores are those of short ones.
+// The time, memory and scores of long lines.
 #include <ctime>
 #include <new>
 #include <string>
@@ -19,7 +19,7 @@ namespace {
 
 using Words = std::vector<std::uint32_t>;
 
-// Of this process, so that other load on the machine does not count.
+// The processor time of this process, which other load on the machine does not change.
 double processor_seconds() {
   return static_cast<double>(std::clock()) / static_cast<double>(CLOCKS_PER_SEC);
 }
@@ -34,7 +34,8 @@ Words sequence(std::uint64_t size, std::uint64_t a, std::uint64_t b, std::uint64
 
 }  // namespace
 
-TEST_CASE("chrF++'s words of a long line take time in proportion to their number", "[metrics]") {
+TEST_CASE("the time for chrF++'s words of a long line is proportional to their number",
+          "[metrics]") {
   constexpr std::size_t kWords = 400000;
   std::string line;
   for (std::size_t i = 0; i < kWords; ++i) line += i % 4 == 0 ? "(b " : i % 4 == 1 ? "c " : "a, ";
@@ -48,12 +49,12 @@ TEST_CASE("chrF++'s words of a long line take time in proportion to their number
   CHECK(words.back() == ",");
 }
 
-TEST_CASE("edits of TER are sacrebleu's where its beam leaves cells out", "[metrics]") {
+TEST_CASE("edits of TER match sacrebleu where the beam omits cells", "[metrics]") {
   struct Case {
     std::uint64_t hypothesis;
     std::uint64_t reference;
     std::uint64_t kinds;
-    std::int64_t edits;  // of sacrebleu 2.6.0
+    std::int64_t edits;  // from sacrebleu 2.6.0
   };
   const Case cases[] = {{3, 400, 11, 399},    {3, 400, 997, 399},   {400, 3, 11, 398},
                         {400, 3, 997, 399},   {7, 360, 11, 357},    {7, 360, 997, 358},
@@ -68,7 +69,7 @@ TEST_CASE("edits of TER are sacrebleu's where its beam leaves cells out", "[metr
   }
 }
 
-TEST_CASE("TER of a line of 100,000 words takes memory for its beam only", "[metrics]") {
+TEST_CASE("TER of a line of 100,000 words needs memory only for its beam", "[metrics]") {
   Words reference;
   for (std::uint32_t i = 0; i < 100000; ++i) reference.push_back(i);
   Words hypothesis = reference;
@@ -79,7 +80,7 @@ TEST_CASE("TER of a line of 100,000 words takes memory for its beam only", "[met
   CHECK(edits.count(Words(50000, 200000), reference) == 100000);
 }
 
-TEST_CASE("memory that runs out while a segment is scored is told with the segment", "[metrics]") {
+TEST_CASE("running out of memory is reported with the segment that was scored", "[metrics]") {
   class Hungry : public TextMetric {
    public:
     std::string name() const override { return "hungry"; }

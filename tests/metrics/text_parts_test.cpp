@@ -1,4 +1,4 @@
-// The parts that the text metrics are made of, each against a plain way to compute the same.
+// The parts of text metrics, each compared with a simple implementation.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -67,11 +67,11 @@ std::int64_t ter_edits(const std::string& hypothesis, const std::string& referen
 
 }  // namespace
 
-TEST_CASE("clipped n-gram matches are those of counting in maps", "[metrics]") {
+TEST_CASE("clipped n-gram matches equal counts in maps", "[metrics]") {
   std::mt19937 random(1);
   NgramMatcher matcher;
   for (int round = 0; round < 400; ++round) {
-    // Sizes on both sides of 64 and of what masks are used for.
+    // Sizes below and above 64, and below and above the largest for which masks are used.
     const std::size_t longest = round % 10 == 0 ? 1000 : round % 3 == 0 ? 200 : 70;
     const std::uint32_t kinds = 1 + random() % 20;
     const std::size_t orders = std::vector<std::size_t>{1, 2, 3, 4, 6, 9}[random() % 6];
@@ -94,14 +94,14 @@ TEST_CASE("clipped n-gram matches are those of counting in maps", "[metrics]") {
   }
 }
 
-TEST_CASE("a common subsequence is the one that the table of lengths leads to", "[metrics]") {
+TEST_CASE("the common subsequence is the one from the table of lengths", "[metrics]") {
   std::mt19937 random(2);
   LongestCommonSubsequence lcs;
   for (int round = 0; round < 303; ++round) {
     std::uint32_t kinds = 1 + random() % 12;
     Items reference = random_items(random, random() % 150, kinds);
     Items candidate = random_items(random, random() % 150, kinds + 2);
-    // So long, of so many kinds, that neither masks nor rows are kept as a whole.
+    // So long and with so many kinds of items that masks and rows are not kept as a whole.
     if (round >= 300) {
       kinds = 40;
       reference = random_items(random, 2100, kinds);
@@ -142,7 +142,7 @@ TEST_CASE("a common subsequence is the one that the table of lengths leads to", 
   }
 }
 
-TEST_CASE("tokens are told apart by all their bytes", "[metrics]") {
+TEST_CASE("tokens are distinguished by all their bytes", "[metrics]") {
   std::vector<std::string> tokens;
   std::mt19937 random(3);
   for (std::size_t size = 1; size <= 40; ++size) {
@@ -169,7 +169,7 @@ TEST_CASE("tokens are told apart by all their bytes", "[metrics]") {
   }
 }
 
-TEST_CASE("a sum is exact whatever the order of its terms", "[metrics]") {
+TEST_CASE("a sum is exact in any order of its terms", "[metrics]") {
   const auto sum = [](const std::vector<double>& terms) {
     ExactSum exact;
     for (const double term : terms) exact.add(term);
@@ -182,7 +182,7 @@ TEST_CASE("a sum is exact whatever the order of its terms", "[metrics]") {
   CHECK(sum({5e-324, 5e-324, -5e-324}) == 5e-324);
   CHECK(sum({std::numeric_limits<double>::max(), -1.0}) == std::numeric_limits<double>::max());
   CHECK(sum({-0.5, -3.0, 7e9, -7e9}) == -3.5);
-  // Halfway between two doubles: to the even one; beyond halfway: up.
+  // Halfway between two doubles is rounded to the even one, above halfway up.
   CHECK(sum({9007199254740992.0, 1.0}) == 9007199254740992.0);
   CHECK(sum({9007199254740992.0, 1.0, 1e-30}) == 9007199254740994.0);
   CHECK(sum({9007199254740994.0, 1.0}) == 9007199254740996.0);
@@ -203,7 +203,7 @@ TEST_CASE("a sum is exact whatever the order of its terms", "[metrics]") {
   }
 }
 
-TEST_CASE("edits of TER are counted as worked out by hand", "[metrics]") {
+TEST_CASE("edits of TER match a hand count", "[metrics]") {
   CHECK(ter_edits("a b c", "a b c") == 0);
   CHECK(ter_edits("a b c", "a x c") == 1);
   CHECK(ter_edits("a c", "a b c") == 1);
@@ -221,11 +221,11 @@ TEST_CASE("normalizing TER splits references twice, as sacrebleu does", "[metric
   const Ter ter(options);
   const std::string_view references[] = {"a..5 b"};
   const TerScore score = ter.result(evaluate_segment(ter, "a..5 b", references));
-  CHECK(score.ref_length == 5.0);  // a . . 5 b
-  CHECK(score.num_edits == 2);     // the hypothesis is a . .5 b
+  CHECK(score.ref_length == 5.0);  // tokens: a . . 5 b
+  CHECK(score.num_edits == 2);     // tokens of the hypothesis: a . .5 b
 }
 
-TEST_CASE("TER stays quick and finite on long repetitive lines", "[metrics]") {
+TEST_CASE("TER is fast and finite on long repetitive lines", "[metrics]") {
   std::string hypothesis;
   std::string reference;
   for (int i = 0; i < 400; ++i) {
@@ -271,7 +271,7 @@ TEST_CASE("stems follow Porter's rules and NLTK's extensions", "[metrics]") {
   CHECK(porter_stem(std::string(100000, 'y') + "ing").size() > 99000);
 }
 
-TEST_CASE("lower-casing follows context and may change the length", "[metrics]") {
+TEST_CASE("lower-casing depends on context and may change the length", "[metrics]") {
   std::string lower;
   lower_case("ABC xyz 1", lower);
   CHECK(lower == "abc xyz 1");
@@ -281,7 +281,7 @@ TEST_CASE("lower-casing follows context and may change the length", "[metrics]")
   CHECK(lower == "i\xCC\x87i\xCC\x87");
 }
 
-TEST_CASE("options that cannot be are refused by name", "[metrics]") {
+TEST_CASE("invalid options are refused by name", "[metrics]") {
   const auto refuse = [](const BleuOptions& options, const std::string& wanted) {
     CHECK_THROWS_WITH(Bleu(options), petlab::testing::has_text(wanted));
   };
@@ -323,7 +323,7 @@ TEST_CASE("options that cannot be are refused by name", "[metrics]") {
   CHECK_THROWS_WITH(evaluate(corpus, Bleu(), 0), "threads is 0, must be at least 1");
 }
 
-TEST_CASE("systems are compared in pairs, and equal ones do not differ", "[metrics]") {
+TEST_CASE("systems are compared pairwise, and equal ones do not differ", "[metrics]") {
   std::vector<std::string> good;
   std::vector<std::string> bad;
   MemoryCorpus::Stream references;
@@ -362,7 +362,7 @@ TEST_CASE("systems are compared in pairs, and equal ones do not differ", "[metri
   CHECK(interval.half_width > 0.0);
 }
 
-TEST_CASE("ROUGE is as worked out by hand", "[metrics]") {
+TEST_CASE("ROUGE matches a hand calculation", "[metrics]") {
   const auto score = [](RougeType type, std::string_view prediction, std::string_view target) {
     const Rouge rouge({type, false});
     return rouge.result(evaluate_segment(rouge, prediction, std::span(&target, 1)));
@@ -373,7 +373,8 @@ TEST_CASE("ROUGE is as worked out by hand", "[metrics]") {
   CHECK(one.f == Approx(4.0 / 7));
   CHECK(score(RougeType::rouge2, "the dog", "a dog").f == 0.0);
   CHECK(score(RougeType::rougeL, "police kill the gunman", "police killed the gunman").f == 0.75);
-  // Two sentences in the other order: nothing is lost, but for the whole text at once half is.
+  // Swapping sentences does not change rougeLsum but halves rougeL, which takes the text as a
+  // whole.
   CHECK(score(RougeType::rougeLsum, "c d\na b", "a b\nc d").f == 1.0);
   CHECK(score(RougeType::rougeL, "c d\na b", "a b\nc d").f == 0.5);
   CHECK_THROWS_WITH(bootstrap_rouge({}),

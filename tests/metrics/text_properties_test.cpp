@@ -13,7 +13,7 @@ using namespace petlab::metrics;
 
 namespace {
 
-// Pieces that the tokenizers' rules are about.
+// Text pieces that the tokenizers' rules treat specially.
 constexpr const char* kPieces[] = {".",
                                    ",",
                                    "-",
@@ -119,7 +119,7 @@ class TextSource {
   std::mt19937 random_;
 };
 
-// Two lines in common words, one a shuffled and damaged copy of the other.
+// Two lines with common words, one a shuffled and damaged copy of the other.
 std::pair<std::string, std::string> pair(TextSource& texts) {
   const std::size_t words = 1 + texts.below(40);
   std::string hypothesis;
@@ -177,7 +177,7 @@ CorpusStatistics run(const Corpus& corpus, const TextMetric& metric, int threads
 
 }  // namespace
 
-TEST_CASE("every fuzz target holds its properties on fixed random inputs", "[metrics]") {
+TEST_CASE("every fuzz target keeps its properties on fixed random inputs", "[metrics]") {
   for (const petlab::fuzz::Target& target : petlab::fuzz::metrics_targets()) {
     INFO(target.name);
     TextSource texts(20240501);
@@ -203,14 +203,14 @@ TEST_CASE("every fuzz target holds its properties on fixed random inputs", "[met
   }
 }
 
-TEST_CASE("inputs that a fuzzer found to break something are fine now", "[metrics]") {
+TEST_CASE("inputs that a fuzzer once found to fail do not fail", "[metrics]") {
   using namespace std::string_literals;
-  // A reference of more than 64 tokens of one character each, against a short line.
+  // A reference of more than 64 tokens of one character each, with a short hypothesis.
   CHECK_NOTHROW(petlab::fuzz::text_scores("5.5\x01"s + std::string(26, '\0') + "&aMp;-"s +
                                           std::string(40, '\0') + "5"s));
 }
 
-TEST_CASE("neither threads nor the order of a corpus change a digit", "[metrics]") {
+TEST_CASE("scores do not depend on threads or on the order of a corpus", "[metrics]") {
   Corpus corpus = random_corpus(1500, 7);
   Corpus permuted = corpus;
   std::vector<std::size_t> order(corpus.hypotheses.size());
@@ -255,7 +255,7 @@ TEST_CASE("a hypothesis equal to its reference has the best score", "[metrics]")
   }
 }
 
-TEST_CASE("a sink sees each segment once, in order, for any number of threads", "[metrics]") {
+TEST_CASE("a sink receives each segment once, in order, for any number of threads", "[metrics]") {
   const Corpus corpus = random_corpus(2000, 5);
   const Chrf metric;
   std::vector<double> wanted;

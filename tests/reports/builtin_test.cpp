@@ -14,7 +14,7 @@
 namespace petlab::reports {
 namespace {
 
-TEST_CASE("Files are compiled in to the byte", "[reports]") {
+TEST_CASE("Compiled-in files equal their sources byte for byte", "[reports]") {
   for (const BuiltinFile& file : builtin_files()) {
     INFO(file.name);
     const std::string folder = file.name.ends_with(".yaml")   ? "reports/definitions"
@@ -25,7 +25,7 @@ TEST_CASE("Files are compiled in to the byte", "[reports]") {
   }
 }
 
-TEST_CASE("Every definition in the folder is compiled in, parses and has its file's name",
+TEST_CASE("Every definition in the folder is compiled in, valid and named after its file",
           "[reports]") {
   std::vector<std::string> names;
   for (const auto& entry :
@@ -43,14 +43,14 @@ TEST_CASE("Every definition in the folder is compiled in, parses and has its fil
   }
 }
 
-// RoBERTa-base with every module of the paper's ablation, one seed, each metric of GLUE at 0.8.
+// RoBERTa-base with every module of the paper's ablation: one seed, 0.8 for each metric of GLUE.
 Dataset ablation() {
   struct Module {
     const char* kind;
     const char* size_field;
     std::int64_t size, matched_size, shared_size;
     double matched_k;
-    double bits_a_size;  // 32 · parameters of one layer, a unit of size
+    double bits_a_size;  // 32 · parameters of one layer for each unit of size
   };
   const Module modules[] = {{"adapter", "module_bottleneck", 64, 14, 88, 0.11, 32 * 2 * 768.0},
                             {"prefix", "module_prefix_length", 64, 15, 88, 0.15, 32 * 2 * 768.0},
@@ -113,7 +113,7 @@ TEST_CASE("The paper's definitions find each of their trials once", "[reports]")
         }
         if (table.columns[column].key == "ft_params_percent") {
           REQUIRE(cell.measured.mean);
-          // Two are listed errata: printed 1.04, by the formula 1.03.
+          // Two are listed errata: 1.04 is printed, the formula gives 1.03.
           const double printed = cell.published.erratum.empty() ? *cell.published.number : 1.03;
           CHECK(std::abs(*cell.measured.mean - printed) <= 0.0051);
           continue;
@@ -133,8 +133,7 @@ TEST_CASE("The paper's definitions find each of their trials once", "[reports]")
   }
 }
 
-TEST_CASE("Table 2 has a hypernetwork's parameters and storage as the paper prints them",
-          "[reports]") {
+TEST_CASE("Table 2 has the published parameters and storage of a hypernetwork", "[reports]") {
   testing::DataMaker make;
   const std::size_t trial = make.trial("hyperformer", 42, "cola",
                                        {{"backbone", "t5-base"},
@@ -163,7 +162,7 @@ TEST_CASE("Table 2 has a hypernetwork's parameters and storage as the paper prin
   CHECK(found == 2);
 }
 
-TEST_CASE("Table 12 prints the sizes of the trials beside the published ones", "[reports]") {
+TEST_CASE("Table 12 shows the trials' sizes next to the published ones", "[reports]") {
   const testing::MadeTable table =
       testing::table_of(builtin_report("table12"), ablation(), published_numbers());
   for (std::size_t row = 0; row < 3; ++row) {
@@ -177,8 +176,7 @@ TEST_CASE("Table 12 prints the sizes of the trials beside the published ones", "
   CHECK(*table.cells[3][0].measured.mean == Approx(100 * 2.0 * 64 * 768 / 124645632));
 }
 
-TEST_CASE("Table 4 has the Ro-En adapter's BLEU and its storage from a sweep of its own",
-          "[reports]") {
+TEST_CASE("Table 4 takes the Ro-En adapter's BLEU and storage from a separate sweep", "[reports]") {
   Dataset data = ablation();
   testing::DataMaker make;
   make.data = data;
@@ -202,7 +200,7 @@ TEST_CASE("Table 4 has the Ro-En adapter's BLEU and its storage from a sweep of 
   CHECK(table.cells[0][0].measured.n() == 1);
 }
 
-TEST_CASE("Table 10 prints the settings of the trials beside the published ones", "[reports]") {
+TEST_CASE("Table 10 shows the trials' settings next to the published ones", "[reports]") {
   testing::DataMaker make;
   const auto add = [&](const std::string& sweep, const std::string& task, std::int64_t batch,
                        std::int64_t steps, double rate, double decay, double hours) {
@@ -239,7 +237,7 @@ TEST_CASE("Table 10 prints the settings of the trials beside the published ones"
   for (const Cell& cell : table.cells[6]) {  // the schedule
     CHECK(cell.measured.text == cell.published.text);
   }
-  CHECK(table.cells[7][0].measured.kind == Cell::Kind::missing);  // of one task nothing is drawn
+  CHECK(table.cells[7][0].measured.kind == Cell::Kind::missing);  // one task needs no sampling
   CHECK(table.cells[7][2].measured.text == "10");
   CHECK(table.cells[7][2].published.number == 10);
   const std::pair<double, const char*> hours[] = {{24, "1 day"}, {6, "6 hours"}, {2, "2 hours"}};
@@ -251,7 +249,7 @@ TEST_CASE("Table 10 prints the settings of the trials beside the published ones"
   }
 }
 
-TEST_CASE("An unknown report lists the known ones and the nearest", "[reports]") {
+TEST_CASE("The error about an unknown report lists the known ones and the nearest", "[reports]") {
   CHECK_THROWS_WITH(
       builtin_report("quikstart"),
       petlab::testing::has_text("there is no report 'quikstart'; did you mean quickstart? "

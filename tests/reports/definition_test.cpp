@@ -19,7 +19,7 @@ std::vector<std::string> problems_of(const std::string& text) {
   return {};
 }
 
-TEST_CASE("A definition is read with its selections and what cells show", "[reports]") {
+TEST_CASE("A definition is read with its selections and cell contents", "[reports]") {
   const Definition read = parse_definition(R"(report: mine
 about: What it is
 sweep: [a, b]
@@ -62,7 +62,7 @@ table:
   CHECK(std::get<TableSpec>(read.sections.at(0)).columns.at(1).cells.average_over.size() == 2);
 }
 
-TEST_CASE("A name that looks like a number finds its trial", "[reports]") {
+TEST_CASE("A name that looks like a number selects its trial", "[reports]") {
   testing::DataMaker make;
   const std::size_t trial = make.trial("007", 1, "x", {{"user.commit", results::Value("0012345")}});
   make.data.trials[trial].id = "1902488289551e33";
@@ -80,12 +80,12 @@ TEST_CASE("A name that looks like a number finds its trial", "[reports]") {
   }
 }
 
-TEST_CASE("A question's definition is written and read as the same question", "[reports]") {
-  Definition asked;
-  asked.name = "results";
-  asked.about = "all: \"of it\"";
-  asked.sweeps = {"a b", "1"};
-  asked.where.conditions = questions::parse_where(
+TEST_CASE("A question's definition can be written and read back", "[reports]") {
+  Definition written;
+  written.name = "results";
+  written.about = "all: \"of it\"";
+  written.sweeps = {"a b", "1"};
+  written.where.conditions = questions::parse_where(
       "variant=007,'it''s, so' and seed<45 and user.k=7,'7',null,x and module_rank!=null and "
       "user.k>='2' and training_learning_rate=0.001 and task='null'");
   TableSpec table;
@@ -98,29 +98,29 @@ TEST_CASE("A question's definition is written and read as the same question", "[
   table.columns.resize(1);
   table.columns[0].each = {"task", "name"};
   table.columns[0].name = "{task} {name}";
-  asked.sections.emplace_back(table);
-  const Definition read = parse_definition(to_yaml(asked), "r.yaml");
-  CHECK(read.name == asked.name);
-  CHECK(read.about == asked.about);
-  CHECK(read.sweeps == asked.sweeps);
-  REQUIRE(read.where.conditions.size() == asked.where.conditions.size());
-  for (std::size_t i = 0; i < asked.where.conditions.size(); ++i) {
-    CHECK(read.where.conditions[i].word.name == asked.where.conditions[i].word.name);
-    CHECK(read.where.conditions[i].op == asked.where.conditions[i].op);
-    CHECK(read.where.conditions[i].values == asked.where.conditions[i].values);
+  written.sections.emplace_back(table);
+  const Definition read = parse_definition(to_yaml(written), "r.yaml");
+  CHECK(read.name == written.name);
+  CHECK(read.about == written.about);
+  CHECK(read.sweeps == written.sweeps);
+  REQUIRE(read.where.conditions.size() == written.where.conditions.size());
+  for (std::size_t i = 0; i < written.where.conditions.size(); ++i) {
+    CHECK(read.where.conditions[i].word.name == written.where.conditions[i].word.name);
+    CHECK(read.where.conditions[i].op == written.where.conditions[i].op);
+    CHECK(read.where.conditions[i].values == written.where.conditions[i].values);
   }
-  const auto& its = std::get<TableSpec>(read.sections.at(0));
-  CHECK(its.cells.scale == 1.0);
-  CHECK(its.against == "1");
-  REQUIRE(its.rows.size() == 2);
-  CHECK(its.rows[0].key == "1");
-  CHECK(its.rows[0].where.conditions.size() == 1);
-  CHECK(its.rows[1].each == table.rows[1].each);
-  CHECK(its.columns.at(0).name == "{task} {name}");
-  CHECK(to_yaml(read) == to_yaml(asked));
+  const auto& read_table = std::get<TableSpec>(read.sections.at(0));
+  CHECK(read_table.cells.scale == 1.0);
+  CHECK(read_table.against == "1");
+  REQUIRE(read_table.rows.size() == 2);
+  CHECK(read_table.rows[0].key == "1");
+  CHECK(read_table.rows[0].where.conditions.size() == 1);
+  CHECK(read_table.rows[1].each == table.rows[1].each);
+  CHECK(read_table.columns.at(0).name == "{task} {name}");
+  CHECK(to_yaml(read) == to_yaml(written));
 }
 
-TEST_CASE("A value of another type than its field is an error", "[reports]") {
+TEST_CASE("A value with another type than its field is an error", "[reports]") {
   CHECK_THROWS_WITH(
       testing::definition("where: {seed: x}\ntable: {rows: [{key: a}], columns: "
                           "[{key: b}]}\n"),
@@ -130,7 +130,7 @@ TEST_CASE("A value of another type than its field is an error", "[reports]") {
                     Catch::Contains("r.yaml:2: where: found or"));
 }
 
-TEST_CASE("All problems of a definition are reported at once with their lines", "[reports]") {
+TEST_CASE("All problems of a definition are reported together with their lines", "[reports]") {
   CHECK(problems_of(R"(report: my report
 abuot: x
 table:
@@ -160,7 +160,7 @@ table:
        });
 }
 
-TEST_CASE("A definition without its main parts says which", "[reports]") {
+TEST_CASE("A definition's missing parts are named", "[reports]") {
   CHECK(problems_of("about: x\n") ==
         std::vector<std::string>{"r.yaml:1: there is no key 'report' with its name",
                                  "r.yaml:1: there is no key 'table', 'figure' or 'sections'"});
@@ -208,7 +208,7 @@ sections:
   CHECK(figure.horizontal[0].published.at(0).table == "t2");
 }
 
-TEST_CASE("The mistakes of sections and figures are named with their lines", "[reports]") {
+TEST_CASE("Mistakes in sections and figures are reported with their lines", "[reports]") {
   CHECK(problems_of("report: r\nsections: []\n") ==
         std::vector<std::string>{
             "r.yaml:2: sections is an empty list, must be a list of tables and figures"});
@@ -246,7 +246,7 @@ sections:
            "begin)"});
 }
 
-TEST_CASE("Texts that are no definition at all are refused with a line", "[reports]") {
+TEST_CASE("Texts that are not definitions are refused with a line number", "[reports]") {
   const std::vector<std::pair<std::string, std::string>> bad = {
       {"", "r.yaml:1: YAML: found an empty file, expected a group of keys"},
       {"report: a\ntable: {rows: [{key: a}], columns: [{key: b}]}\n---\nb: 2\n",

@@ -48,7 +48,7 @@ TEST_CASE("A figure is drawn as SVG, PDF and PNG without a browser", "[reports]"
   CHECK(drawn[1].starts_with("%PDF-"));
   CHECK(drawn[2].starts_with("\x89PNG"));
   CHECK_THROWS_AS(draw({{"{\"mark\": 3}", "svg"}}, home()), NotDrawn);
-  // The page holds the script and no text that would end it.
+  // The page contains the script, and no text can end it early.
   RenderOptions options;
   options.home = home();
   const std::string html = to_html(small_figure(), options);
@@ -58,14 +58,14 @@ TEST_CASE("A figure is drawn as SVG, PDF and PNG without a browser", "[reports]"
   CHECK(html.find("Copyright (c) 2015-2024, University of Washington") != std::string::npos);
 }
 
-TEST_CASE("What draws figures is said to be missing, by its place", "[reports]") {
+TEST_CASE("The error about a missing drawing program has its path", "[reports]") {
   const testing::TempDir folder;
   CHECK(draw({}, folder.path()).empty());
   CHECK_THROWS_WITH(
       draw({{"{}", "svg"}}, folder.path()),
       Catch::Matchers::StartsWith((folder.path() / "figures/bin/python3").string() +
                                   ": not there, and SVG, PDF and PNG are drawn by it"));
-  // One that fails says why.
+  // If the program fails, the error has its output.
   const auto python =
       folder.write("figures/bin/python3", "#!/bin/sh\necho no such module >&2\nexit 3\n");
   std::filesystem::permissions(python, std::filesystem::perms::owner_all);

@@ -13,12 +13,12 @@ namespace {
 
 using testing::DataMaker;
 
-// Texts that mean something to a reader of each format.
+// Texts with a special meaning in one of the formats.
 const std::vector<std::string> kTexts = {
     "<script>alert(1)</script>",   "\\input{x}",     "=cmd()",     "a|b",
     "\x1b]0;title\x07\x1b[31mred", "datum.a.b('c')", "{{signal}}", "](http://x)"};
 
-// Each of them as variant, name of a series, axis and title, in a table and in a figure.
+// A report with these texts as variants, series, axes and titles, in a table and in a figure.
 Report hostile() {
   DataMaker make;
   std::int64_t size = 1;
@@ -59,26 +59,26 @@ std::size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-TEST_CASE("No text of the data controls a terminal, in what people read", "[reports]") {
+TEST_CASE("Texts cannot control a terminal, except in formats for programs", "[reports]") {
   for (const Format& format : formats()) {
     if (format.of_figures) continue;
     INFO(format.name);
     const std::string text = format.render(hostile(), {});
-    // Programs and spreadsheets get every text as it is.
+    // Formats for programs and spreadsheets have the texts unchanged.
     if (format.name.starts_with("csv") || format.name == "json") continue;
     CHECK(text.find('\x1b') == std::string::npos);
     CHECK(text.find('\x07') == std::string::npos);
   }
 }
 
-TEST_CASE("A text is no markup of a page", "[reports]") {
+TEST_CASE("A text cannot add markup to a page", "[reports]") {
   const std::string html = to_html(hostile());
   CHECK(html.find("<script>alert") == std::string::npos);
-  // Two blocks of data (none is drawn here: one), and the page's own.
+  // The page's own script and one block of data. There would be two if a figure were drawn.
   CHECK(count_of(html, "</script>") == 2);
 }
 
-TEST_CASE("A text is no command of LaTeX and no cell of Markdown", "[reports]") {
+TEST_CASE("A text cannot add LaTeX commands or Markdown cells", "[reports]") {
   const std::string latex = to_latex(hostile());
   CHECK(latex.find("\\input{") == std::string::npos);
   CHECK(latex.find("\\textbackslash{}input\\{x\\}") != std::string::npos);
@@ -88,24 +88,24 @@ TEST_CASE("A text is no command of LaTeX and no cell of Markdown", "[reports]") 
   CHECK(markdown.find("| \\](http://x) |") != std::string::npos);
 }
 
-TEST_CASE("A text is no formula of a spreadsheet", "[reports]") {
+TEST_CASE("A text cannot become a spreadsheet formula", "[reports]") {
   const std::string csv = to_csv(hostile());
   CHECK(csv.find("\n=cmd()") == std::string::npos);
   CHECK(csv.find(",=cmd()") == std::string::npos);
   CHECK(csv.find("\n'=cmd(),'=cmd(),") != std::string::npos);
 }
 
-// Calls `take` with the path and the value of each text in a specification.
+// Calls `visit` with the path and value of each text in a specification.
 void each_text(const nlohmann::json& json, const std::string& path,
-               const std::function<void(const std::string&, const std::string&)>& take) {
-  if (json.is_string()) take(path, json.get<std::string>());
+               const std::function<void(const std::string&, const std::string&)>& visit) {
+  if (json.is_string()) visit(path, json.get<std::string>());
   if (!json.is_structured()) return;
   for (const auto& [key, value] : json.items()) {
-    each_text(value, path + "/" + (json.is_array() ? "" : key), take);
+    each_text(value, path + "/" + (json.is_array() ? "" : key), visit);
   }
 }
 
-TEST_CASE("A text is no expression of Vega", "[reports]") {
+TEST_CASE("A text cannot become a Vega expression", "[reports]") {
   const auto specification =
       nlohmann::json::parse(to_vega_lite(std::get<Figure>(hostile().sections[1])));
   std::set<std::string> places;
@@ -117,7 +117,7 @@ TEST_CASE("A text is no expression of Vega", "[reports]") {
       if (text.find(part) != std::string::npos) places.insert(path);
     }
   });
-  // Where Vega-Lite takes a text for a text.
+  // Vega-Lite uses texts in these places literally.
   CHECK(places ==
         std::set<std::string>{"/data/values//series", "/layer//encoding/color/scale/domain/",
                               "/layer//encoding/tooltip//title", "/layer//encoding/x/title",

@@ -1,4 +1,4 @@
-// On how many examples trials were trained and scored.
+// Reports of the numbers of examples for training and scoring.
 #include "reports/cell_text.h"
 #include "reports/report.h"
 #include "tests/reports/make_data.h"
@@ -22,7 +22,8 @@ std::shared_ptr<const results::Examples> sizes(std::int64_t train) {
       results::Examples{{"cola", {{"train", train}, {"test", 1043}}}, {"rte", {{"train", 2490}}}});
 }
 
-TEST_CASE("A cell shows how many examples its trials had, whole where they agree", "[reports]") {
+TEST_CASE("A cell shows its trials' number of examples, as a whole number if they agree",
+          "[reports]") {
   DataMaker make;
   for (const std::int64_t seed : {1, 2, 3}) {
     const std::size_t trial = make.trial("a", seed, "cola");
@@ -31,21 +32,21 @@ TEST_CASE("A cell shows how many examples its trials had, whole where they agree
   }
   make.trial("b", 1, "rte");
   const auto cells = [&] { return testing::table_of(definition(kSizes), make.data, {}).cells; };
-  auto made = cells();
-  CHECK(cell_text(made[0][0]).whole() == "1,234,567");
-  CHECK(cell_text(made[0][1]).whole() == "1,043");
-  CHECK(made[0][0].measured.samples.size() == 2);
-  CHECK_FALSE(made[0][0].measured.partial());
-  CHECK(made[0][0].trials.ids->size() == 3);
-  CHECK(cell_text(made[1][0]).whole() == "2,490");
-  CHECK(made[1][1].measured.kind == Cell::Kind::missing);
-  CHECK(made[1][1].measured.reason == "of 4 trials with a result none says on how many examples");
+  auto table = cells();
+  CHECK(cell_text(table[0][0]).whole() == "1,234,567");
+  CHECK(cell_text(table[0][1]).whole() == "1,043");
+  CHECK(table[0][0].measured.samples.size() == 2);
+  CHECK_FALSE(table[0][0].measured.partial());
+  CHECK(table[0][0].trials.ids->size() == 3);
+  CHECK(cell_text(table[1][0]).whole() == "2,490");
+  CHECK(table[1][1].measured.kind == Cell::Kind::missing);
+  CHECK(table[1][1].measured.reason == "of 4 trials with a result none says on how many examples");
 
-  // Trials that disagree.
+  // Trials with different numbers.
   make.data.trials[1].examples = sizes(1234569);
-  made = cells();
-  CHECK(cell_text(made[0][0]).whole() == "1,234,568 ± 1 (2/3)");
-  CHECK(cell_text(made[0][1]).whole() == "1,043");
+  table = cells();
+  CHECK(cell_text(table[0][0]).whole() == "1,234,568 ± 1 (2/3)");
+  CHECK(cell_text(table[0][1]).whole() == "1,043");
 
   make.data.trials[0].examples = make.data.trials[1].examples = nullptr;
   for (Trial& trial : make.data.trials) trial.state = "new";
@@ -71,23 +72,23 @@ TEST_CASE("A cell of examples must select one task and one split", "[reports]") 
   CHECK(table("task: cola, split: train").cells[0][0].measured.mean == 8551);
 }
 
-TEST_CASE("Examples are no field of a trial", "[reports]") {
+TEST_CASE("Examples cannot be used as a field of trials", "[reports]") {
   DataMaker make;
   make.score(make.trial("a", 1, "cola"), "accuracy", 0.5);
-  const auto made = [&](const std::string& text) {
+  const auto report = [&](const std::string& text) {
     return make_report(definition(text), make.data, {});
   };
-  CHECK_THROWS_WITH(made("figure:\n  x: {value: examples}\n  y: {where: {name: accuracy}}\n"
-                         "  series: [{key: a}]\n"),
+  CHECK_THROWS_WITH(report("figure:\n  x: {value: examples}\n  y: {where: {name: accuracy}}\n"
+                           "  series: [{key: a}]\n"),
                     "r.yaml:3: figure.x.value is 'examples', which trials have of each task and "
                     "split, must be a field of the trials, or step; cells of tables and figure.y "
                     "can show it");
   CHECK_THROWS_WITH(
-      made("table:\n  rows: [{key: a}]\n  columns: [{key: c, text: \"{examples}\"}]\n"),
+      report("table:\n  rows: [{key: a}]\n  columns: [{key: c, text: \"{examples}\"}]\n"),
       Catch::Matchers::StartsWith("r.yaml:4: column.text: unknown field \"examples\""));
 }
 
-TEST_CASE("A number is compared with a published text that rounds it to thousands", "[reports]") {
+TEST_CASE("A number is compared with a published text rounded to thousands", "[reports]") {
   Cell cell;
   cell.measured.kind = Cell::Kind::number;
   const auto difference = [&](double number, const std::string& published) {

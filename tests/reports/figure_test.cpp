@@ -31,7 +31,7 @@ Published paper() {
     [4, 1.0]}}}, "errata": [{"table": "t", "rows": ["a bn=16"], "columns": ["acc"], "says": "slip"}]})");
 }
 
-// Bottlenecks 4 and 16 with two seeds each; 0.5 for the whole backbone.
+// Bottlenecks 4 and 16 with two seeds each, and full fine-tuning with 0.5.
 DataMaker sizes() {
   DataMaker make;
   for (const std::int64_t seed : {1, 2}) {
@@ -49,7 +49,7 @@ Figure figure_of(const std::string& text, const Dataset& data, const Published& 
   return std::get<Figure>(make_report(definition(text), data, published).sections.at(0));
 }
 
-TEST_CASE("A series' trials with one x are a point over their seeds", "[reports]") {
+TEST_CASE("Trials of a series with the same x are one point over their seeds", "[reports]") {
   const Figure figure = figure_of(kFigure, sizes().data, paper());
   REQUIRE(figure.series.size() == 1);
   const FigureSeries& a = figure.series[0];
@@ -71,7 +71,7 @@ TEST_CASE("A series' trials with one x are a point over their seeds", "[reports]
   CHECK(*figure.horizontal[0].cell.measured.mean == 50);
 }
 
-TEST_CASE("With the step as x each report of a metric is a point", "[reports]") {
+TEST_CASE("With steps as x each report of a metric is a point", "[reports]") {
   DataMaker make;
   for (const std::int64_t seed : {1, 2}) {
     const std::size_t trial = make.trial("a", seed, "x");
@@ -93,7 +93,7 @@ TEST_CASE("With the step as x each report of a metric is a point", "[reports]") 
   CHECK(figure.series[0].points[1].x == 20);
 }
 
-TEST_CASE("What was measured is an x by configuration, not by trial", "[reports]") {
+TEST_CASE("A measured x has one point for each configuration, not for each trial", "[reports]") {
   DataMaker make = sizes();
   for (Trial& trial : make.data.trials) {
     trial.fields["train_seconds"] = static_cast<double>(10 * trial.seed);
@@ -107,7 +107,7 @@ TEST_CASE("What was measured is an x by configuration, not by trial", "[reports]
   CHECK(figure.series[0].points[0].cell.measured.n() == 2);
 }
 
-TEST_CASE("What an axis has no place for is noted and left out", "[reports]") {
+TEST_CASE("Points without a place on an axis are omitted with a note", "[reports]") {
   DataMaker make = sizes();
   make.score(make.trial("a", 1, "x", {{"module_bottleneck", std::int64_t{0}}}), "accuracy", 0.1);
   make.score(make.trial("a", 1, "x"), "accuracy", 0.1);
@@ -118,7 +118,7 @@ TEST_CASE("What an axis has no place for is noted and left out", "[reports]") {
                                  "points at 0 or less have no place on an axis with logarithms"});
 }
 
-TEST_CASE("A specification has the data inside, and texts of it are data alone", "[reports]") {
+TEST_CASE("A specification contains the data, and texts in it are only data", "[reports]") {
   DataMaker make = sizes();
   for (Trial& trial : make.data.trials) {
     if (trial.variant == "a")
@@ -140,7 +140,7 @@ TEST_CASE("A specification has the data inside, and texts of it are data alone",
   CHECK_FALSE(json.dump().find("\"url\":") != std::string::npos);
 }
 
-TEST_CASE("Formats without figures have a figure's points as a table", "[reports]") {
+TEST_CASE("Formats without figures show a figure's points as a table", "[reports]") {
   const Report report = make_report(definition(kFigure), sizes().data, paper());
   CHECK(to_csv(report) ==
         "group,row,accuracy,accuracy sd,accuracy n,published\r\n"
@@ -157,7 +157,8 @@ TEST_CASE("Formats without figures have a figure's points as a table", "[reports
   CHECK(latex.find("(4,67) +- (0,1.414") != std::string::npos);
 }
 
-TEST_CASE("A report shows measured or published numbers alone, or their difference", "[reports]") {
+TEST_CASE("A report can show only measured or published numbers, or their difference",
+          "[reports]") {
   const Report report = make_report(definition(R"(where: {split: test}
 table:
   published: t
@@ -171,7 +172,7 @@ table:
   CHECK(to_terminal(shown(report, Show::difference), {}).find("a  −4.00") != std::string::npos);
 }
 
-TEST_CASE("Cells are compared seed by seed with a named row, by Holm's correction over the table",
+TEST_CASE("Cells are compared with a named row seed by seed, with Holm's correction over the table",
           "[reports]") {
   DataMaker make;
   const double base[] = {0.70, 0.72, 0.71};
@@ -182,7 +183,7 @@ TEST_CASE("Cells are compared seed by seed with a named row, by Holm's correctio
     make.score(make.trial("better", seed, "x"), "accuracy", better[seed]);
     make.score(make.trial("noisy", seed, "x"), "accuracy", noisy[seed]);
   }
-  // Two differences that are far from alike claim nothing, nor do scores of which one is undefined.
+  // Two seeds are too few for a comparison, and an undefined score makes it undefined.
   for (std::int64_t seed = 0; seed < 2; ++seed) {
     make.score(make.trial("twice", seed, "x"), "accuracy", base[seed] + 0.2);
   }
@@ -203,10 +204,10 @@ TEST_CASE("Cells are compared seed by seed with a named row, by Holm's correctio
   CHECK(table.against == "base");
   CHECK_FALSE(table.cells[0][0].standing.comparison);
   REQUIRE(table.cells[1][0].standing.comparison);
-  // scipy.stats.ttest_rel
+  // From scipy.stats.ttest_rel.
   CHECK(*table.cells[1][0].standing.comparison->p == Approx(0.000755001995138391));
   CHECK(table.cells[1][0].standing.comparison->pairs == 3);
-  // Three tests, of which one is in the other column: two of 0.669… are left after the smallest.
+  // The table has three tests, one of them in the other column. The smallest p is multiplied by 3.
   CHECK(*table.cells[1][0].standing.comparison->adjusted_p == Approx(3 * 0.000755001995138391));
   CHECK(*table.cells[2][0].standing.comparison->p == Approx(0.6697108704620915));
   CHECK(*table.cells[2][0].standing.comparison->adjusted_p == 1);

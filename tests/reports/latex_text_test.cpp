@@ -10,7 +10,7 @@
 namespace petlab::reports {
 namespace {
 
-TEST_CASE("Letters and signs become commands that differ where the texts do", "[reports]") {
+TEST_CASE("Different letters and signs become different commands", "[reports]") {
   CHECK(escaped_latex("train time [s]") == "train time {[}s{]}");
   CHECK(escaped_latex("* a*") == "{*} a*");
   CHECK(escaped_latex("a-b--c") == "a-b-{}-c");
@@ -18,13 +18,13 @@ TEST_CASE("Letters and signs become commands that differ where the texts do", "[
   CHECK(escaped_latex("α→β") == "$\\alpha$$\\rightarrow$$\\beta$");
   CHECK(escaped_latex("naïve_é") == "na\\\"{\\i}ve\\_\\'{e}");
   CHECK(escaped_latex("½ µ °") == "$\\frac{1}{2}$ $\\mu$ $^{\\circ}$");
-  // The same letter in one character and in two.
+  // The same letter as one character and as two.
   CHECK(escaped_latex("e\u0301") == escaped_latex("\u00e9"));
   CHECK(escaped_latex("\u1ED9") == "\\^{\\d{o}}");
   CHECK(escaped_latex("a\xff\x1b") == "a??");
 }
 
-TEST_CASE("A character without a glyph is refused by its number and its text", "[reports]") {
+TEST_CASE("A character without a glyph is refused with its number and text", "[reports]") {
   CHECK_THROWS_WITH(
       escaped_latex("vanilla 中"),
       "LaTeX: found '中' (U+4E2D) in 'vanilla 中', expected characters that pdfLaTeX's standard "
@@ -35,7 +35,7 @@ TEST_CASE("A character without a glyph is refused by its number and its text", "
   }
 }
 
-TEST_CASE("Every character that is not refused compiles with pdflatex, as a row's first too",
+TEST_CASE("Every accepted character compiles with pdflatex, even as the first of a row",
           "[reports]") {
   if (testing::run_command("command -v pdflatex").exit_code != 0) {
     testing::skip("no pdflatex");
@@ -54,9 +54,9 @@ TEST_CASE("Every character that is not refused compiles with pdflatex, as a row'
       text = {static_cast<char>(0xE0 | (c >> 12)), static_cast<char>(0x80 | ((c >> 6) & 0x3F)),
               static_cast<char>(0x80 | (c & 0x3F))};
     }
-    std::string made;
+    std::string escaped;
     try {
-      made = escaped_latex(text + " x" + text);
+      escaped = escaped_latex(text + " x" + text);
     } catch (const std::runtime_error&) {
       continue;
     }
@@ -64,7 +64,7 @@ TEST_CASE("Every character that is not refused compiles with pdflatex, as a row'
       document += rows == 1 ? "" : "\\end{tabular}\n\n";
       document += "\\begin{tabular}{ll}\n a & b \\\\\n";
     }
-    document += made + " & " + made + " \\\\\n";
+    document += escaped + " & " + escaped + " \\\\\n";
   }
   CHECK(rows > 400);
   document += "\\end{tabular}\n\\end{document}\n";
@@ -74,7 +74,7 @@ TEST_CASE("Every character that is not refused compiles with pdflatex, as a row'
                                         " && pdflatex -interaction=nonstopmode -halt-on-error all");
   INFO(ran.out);
   CHECK(ran.exit_code == 0);
-  // A glyph that the font lacks is no error for TeX, only a line of its log.
+  // TeX reports a glyph that the font lacks only in its log.
   CHECK(ran.out.find("Missing character") == std::string::npos);
   CHECK(testing::read_file(dir.path() / "all.log").find("Missing character") == std::string::npos);
 }

@@ -28,7 +28,8 @@ std::vector<std::string> chosen(const Definition& definition, const std::vector<
   return choose_sweeps(definition, named, file, results::Reader(file).sweep_names());
 }
 
-TEST_CASE("A cell shows the last report, whatever else the report asks for", "[reports]") {
+TEST_CASE("A cell shows the last reported value, whether or not every step is loaded",
+          "[reports]") {
   const TempDir folder;
   const auto file = folder.path() / "p.db";
   {
@@ -42,7 +43,7 @@ TEST_CASE("A cell shows the last report, whatever else the report asks for", "[r
     wanted.trial_id = trial.id;
     const auto attempt = std::get<results::AttemptRef>(batch.begin_attempt(wanted));
     const results::Series series = results::series_in(batch, "test", "cola", "accuracy");
-    // Training ends at step 20 and goes back to the best checkpoint, that of step 10.
+    // Training ends at step 20 and then restores the best checkpoint, that of step 10.
     results::append_metrics(batch, attempt,
                             std::vector<results::MetricReport>{
                                 {1, 10, series, 0.7}, {2, 20, series, 0.6}, {3, 10, series, 0.9}});
@@ -63,7 +64,7 @@ TEST_CASE("A cell shows the last report, whatever else the report asks for", "[r
         Approx(90));
 }
 
-TEST_CASE("A cell shows the value at the selected step, also where every step is read",
+TEST_CASE("A cell shows the value at the selected step, even if every step is loaded",
           "[reports]") {
   const TempDir folder;
   const auto file = folder.path() / "p.db";
@@ -100,8 +101,7 @@ TEST_CASE("A cell shows the value at the selected step, also where every step is
   CHECK(mean_where(", step: 2", true) == Approx(61));
 }
 
-TEST_CASE("Trials come from the database in the order of their plan with their state",
-          "[reports]") {
+TEST_CASE("Trials are loaded in the order of their plan with their states", "[reports]") {
   const TempDir folder;
   const auto file = folder.path() / "p.db";
   make_database(file, "s",
@@ -144,7 +144,7 @@ TEST_CASE("Trials come from the database in the order of their plan with their s
   CHECK_FALSE(data.scores[1].value);
 }
 
-TEST_CASE("The report's own selection of metrics is applied by the database", "[reports]") {
+TEST_CASE("The database applies the report's selection of metrics", "[reports]") {
   const TempDir folder;
   const auto file = folder.path() / "p.db";
   make_database(file, "s", {{.id = "t", .scores = {{"f1", 0.5}, {"mcc", 0.4}}}});
@@ -154,8 +154,7 @@ TEST_CASE("The report's own selection of metrics is applied by the database", "[
   CHECK(loaded(file, {"s"}, validation).scores.empty());
 }
 
-TEST_CASE("A trial is stale where later attempts ran on other numerics or other data",
-          "[reports]") {
+TEST_CASE("A trial is stale if later attempts had other numerics or other data", "[reports]") {
   const TempDir folder;
   const auto file = folder.path() / "p.db";
   make_database(file, "s",
@@ -182,7 +181,7 @@ TEST_CASE("A trial is stale where later attempts ran on other numerics or other 
   CHECK_FALSE(data.trials[3].stale);
 }
 
-TEST_CASE("A trial that was made again shows the attempt that its scores are of", "[reports]") {
+TEST_CASE("A rerun trial shows the attempt that has its scores", "[reports]") {
   const TempDir folder;
   const auto file = folder.path() / "p.db";
   make_database(file, "s",
@@ -226,8 +225,7 @@ TEST_CASE("A trial that was made again shows the attempt that its scores are of"
   }
 }
 
-TEST_CASE("Words that selections can hold are those of the whole database and its metrics",
-          "[reports]") {
+TEST_CASE("Selections may have any words from the whole database and its metrics", "[reports]") {
   const TempDir folder;
   const auto file = folder.path() / "p.db";
   make_database(file, "s", {{.id = "t", .task = "mine", .scores = {}}});
@@ -241,7 +239,8 @@ TEST_CASE("Words that selections can hold are those of the whole database and it
   CHECK(data.known_words.at("name").contains("accuracy"));
 }
 
-TEST_CASE("The sweep is the named one, the definition's, or the database's only one", "[reports]") {
+TEST_CASE("The sweep is the named one, the definition's, or the only one in the database",
+          "[reports]") {
   const TempDir folder;
   const auto file = folder.path() / "p.db";
   Definition definition;
@@ -263,7 +262,7 @@ TEST_CASE("The sweep is the named one, the definition's, or the database's only 
                         "first, or name another with --sweep");
 }
 
-TEST_CASE("A trial that two variants share is in both rows", "[reports]") {
+TEST_CASE("A trial shared by two variants is in both rows", "[reports]") {
   const TempDir folder;
   const auto file = folder.path() / "p.db";
   make_database(file, "s", {{.id = "t", .variant = "a", .scores = {{"f1", 0.5}}}});
@@ -283,7 +282,7 @@ TEST_CASE("A trial that two variants share is in both rows", "[reports]") {
   CHECK(table.progress[0].trials == 1);
 }
 
-TEST_CASE("The order in which trials finished changes no byte of a report", "[reports]") {
+TEST_CASE("A report does not depend on the order in which trials finished", "[reports]") {
   const TempDir folder;
   std::vector<testing::MadeTrial> trials;
   for (const std::string variant : {"b", "a"}) {
@@ -295,7 +294,7 @@ TEST_CASE("The order in which trials finished changes no byte of a report", "[re
     }
   }
   make_database(folder.path() / "1.db", "s", trials);
-  // The same plan, its results recorded in the opposite order.
+  // The same plan with results recorded in reverse order.
   std::vector<testing::MadeTrial> planned = trials;
   for (testing::MadeTrial& trial : planned) trial.scores.clear();
   make_database(folder.path() / "2.db", "s", planned);
@@ -308,8 +307,7 @@ TEST_CASE("The order in which trials finished changes no byte of a report", "[re
   CHECK(html("1.db") == html("2.db"));
 }
 
-TEST_CASE("A report selects by the attempt that counts, by tags and by any key of the user",
-          "[reports]") {
+TEST_CASE("A report can select by the attempt that counts, by tags and by user keys", "[reports]") {
   const TempDir folder;
   const auto file = folder.path() / "p.db";
   make_database(file, "s",
@@ -326,8 +324,8 @@ TEST_CASE("A report selects by the attempt that counts, by tags and by any key o
   const auto seeds = [&](const std::string& where) {
     const std::vector<Definition> definitions = {testing::definition(
         "where: " + where + "\ntable: {rows: [{each: seed}], columns: [{key: c, value: seed}]}\n")};
-    const Dataset data = load_dataset(results::Reader(file), {"s"}, wanted_by(definitions),
-                                      testing::taken_for_alive);
+    const Dataset data =
+        load_dataset(results::Reader(file), {"s"}, wanted_by(definitions), testing::assume_alive);
     std::string found;
     for (const Head& row : testing::table_of(definitions[0], data, {}).rows) found += row.key;
     return found;
@@ -344,7 +342,7 @@ TEST_CASE("A report selects by the attempt that counts, by tags and by any key o
   CHECK(seeds("'trial_id<=t1'") == "1");
 }
 
-TEST_CASE("What trials were trained on is read only for a report that shows it", "[reports]") {
+TEST_CASE("Numbers of examples are loaded only for reports that show them", "[reports]") {
   const TempDir folder;
   const auto file = folder.path() / "p.db";
   const results::Examples examples = {{"cola", {{"train", 8551}, {"test", 522}}}};
@@ -356,7 +354,7 @@ TEST_CASE("What trials were trained on is read only for a report that shows it",
     const std::vector<Definition> definitions = {
         testing::definition("table:\n  rows: [{key: a}]\n  columns: [" + columns + "]\n")};
     return load_dataset(results::Reader(file), {"s"}, wanted_by(definitions),
-                        testing::taken_for_alive);
+                        testing::assume_alive);
   };
   const Dataset with = load("{key: c, value: examples, where: {split: train}}");
   REQUIRE(with.trials.size() == 3);

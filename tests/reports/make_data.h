@@ -10,34 +10,34 @@
 
 namespace petlab::testing {
 
-/// The definition of a report "r" with this text.
+/// Parses the definition of a report "r".
 inline reports::Definition definition(const std::string& text) {
   return reports::parse_definition("report: r\n" + text, "r.yaml");
 }
 
-/// Builds a Dataset line by line.
+/// Builds a Dataset step by step.
 class DataMaker {
  public:
-  /// A trial of sweep "s" that is done; `configuration` holds its fields besides task and seed.
+  /// Adds a done trial of sweep "s". `configuration` has its fields except task and seed.
   std::size_t trial(const std::string& variant, std::int64_t seed, const std::string& task,
                     const std::map<std::string, results::Value>& configuration = {}) {
-    reports::Trial made;
-    made.sweep = "s";
-    made.variant = variant;
-    made.id = "t" + std::to_string(data.trials.size());
-    made.state = "done";
-    made.seed = seed;
-    made.tasks = {task};
-    made.numerics = R"({"version":"1"})";
-    made.fields = configuration;
+    reports::Trial added;
+    added.sweep = "s";
+    added.variant = variant;
+    added.id = "t" + std::to_string(data.trials.size());
+    added.state = "done";
+    added.seed = seed;
+    added.tasks = {task};
+    added.numerics = R"({"version":"1"})";
+    added.fields = configuration;
     for (const auto& [field, value] : configuration) data.configuration.insert(field);
-    made.fields["sweep"] = made.sweep;
-    made.fields["variant"] = made.variant;
-    made.fields["trial_id"] = made.id;
-    made.fields["state"] = made.state;
-    made.fields["seed"] = made.seed;
-    made.fields["task"] = task;
-    data.trials.push_back(made);
+    added.fields["sweep"] = added.sweep;
+    added.fields["variant"] = added.variant;
+    added.fields["trial_id"] = added.id;
+    added.fields["state"] = added.state;
+    added.fields["seed"] = added.seed;
+    added.fields["task"] = task;
+    data.trials.push_back(added);
     return data.trials.size() - 1;
   }
 

@@ -13,16 +13,16 @@
 
 namespace petlab::testing {
 
-/// What one trial of a made database did.
+/// A trial for make_database, with its results.
 struct MadeTrial {
   std::string id = {};
   std::string variant = {};
   std::int64_t seed = 1;
   std::string task = "cola";
-  std::map<std::string, std::optional<double>> scores = {};  // test split; empty: never tried
+  std::map<std::string, std::optional<double>> scores = {};  // test split; empty: no attempt
   std::string numerics = "1";
   std::string data_digest = "sha256:d";
-  double time = 10;  // of its attempt
+  double time = 10;  // of the attempt
   results::Outcome outcome = results::Outcome::finished;
   results::Examples examples = {};
 };
@@ -38,7 +38,7 @@ inline std::string config_of(const MadeTrial& trial) {
       .dump();
 }
 
-/// Records sweep `name` with its trials in a database, as an orchestrator would.
+/// Records sweep `name` with its trials in a database as an orchestrator would.
 inline void make_database(const std::filesystem::path& file, const std::string& name,
                           const std::vector<MadeTrial>& trials) {
   results::Store store(file);
@@ -87,14 +87,15 @@ inline void make_database(const std::filesystem::path& file, const std::string& 
   batch.commit();
 }
 
-inline bool taken_for_alive(const results::AttemptFacts&) { return true; }
+inline bool assume_alive(const results::AttemptFacts&) { return true; }
 
-/// All that a report with this selection can show, the value of each metric that counts.
+/// Loads everything that a report with this selection can show. Each metric has the value that
+/// counts, or with `every_step` those of all steps.
 inline reports::Dataset loaded(const std::filesystem::path& file,
                                const std::vector<std::string>& sweeps,
                                const reports::Selection& where, bool every_step = false) {
   return reports::load_dataset(results::Reader(file), sweeps, reports::wanted_by(where, every_step),
-                               taken_for_alive);
+                               assume_alive);
 }
 
 }  // namespace petlab::testing

@@ -7,7 +7,7 @@
 
 namespace petlab::testing {
 
-/// The table of a report that is one table.
+/// The table of a report with a single table.
 inline reports::Table& only_table(reports::Report& report) {
   return std::get<reports::Table>(report.sections.at(0));
 }
@@ -15,7 +15,7 @@ inline const reports::Table& only_table(const reports::Report& report) {
   return std::get<reports::Table>(report.sections.at(0));
 }
 
-/// A report of one table as that table, with what the report says besides.
+/// The table of a report with a single table, with the report's progress and notes.
 struct MadeTable : reports::Table {
   std::vector<reports::SweepProgress> progress;
   std::vector<std::string> notes;

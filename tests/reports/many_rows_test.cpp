@@ -1,4 +1,4 @@
-// Tables of very many rows: the square of their number would take longer than a test may.
+// Tables with very many rows, for which quadratic time would exceed the tests' time limit.
 #include "base/file_problems.h"
 #include "reports/report.h"
 #include "tests/reports/make_data.h"
@@ -11,7 +11,7 @@ namespace {
 using testing::DataMaker;
 using testing::definition;
 
-TEST_CASE("A row for each of very many steps comes to an end", "[reports]") {
+TEST_CASE("A table with a row for each of many steps is fast", "[reports]") {
   constexpr std::int64_t kSteps = 200'000;
   DataMaker make;
   const std::size_t first = make.trial("a", 1, "x");
@@ -34,15 +34,14 @@ TEST_CASE("A row for each of very many steps comes to an end", "[reports]") {
   CHECK(table.cells[4][0].measured.partial());
 }
 
-TEST_CASE("A row for each step of many trials that report at steps of their own comes to an end",
-          "[reports]") {
+TEST_CASE("A table with a row for each step of trials with different steps is fast", "[reports]") {
   constexpr std::int64_t kTrials = 3'000;
   constexpr std::int64_t kStepsEach = 60;
   DataMaker make;
   for (std::int64_t trial = 0; trial < kTrials; ++trial) {
-    const std::size_t made = make.trial("a", trial, trial % 2 == 0 ? "x" : "y");
+    const std::size_t number = make.trial("a", trial, trial % 2 == 0 ? "x" : "y");
     for (std::int64_t step = 0; step < kStepsEach; ++step) {
-      make.score(made, "loss", 0.5, "train", 1 + trial + step * kTrials);
+      make.score(number, "loss", 0.5, "train", 1 + trial + step * kTrials);
     }
   }
   const testing::MadeTable table = testing::table_of(definition(R"(table:
@@ -63,7 +62,7 @@ TEST_CASE("A row for each step of many trials that report at steps of their own 
         "the average is over 2 values, no seed has more than 1");
 }
 
-TEST_CASE("A row for each of very many trials comes to an end", "[reports]") {
+TEST_CASE("A table with a row for each of many trials is fast", "[reports]") {
   constexpr std::size_t kTrials = 50'000;
   DataMaker make;
   for (std::size_t trial = 0; trial < kTrials; ++trial) {
@@ -91,7 +90,7 @@ TEST_CASE("A row for each of very many trials comes to an end", "[reports]") {
   CHECK(whole.cells[0][0].measured.text.starts_with("t0, t1, t2, "));
 }
 
-TEST_CASE("Steps are selected by their number, or by comparison", "[reports]") {
+TEST_CASE("Steps are selected by number, or by comparison", "[reports]") {
   DataMaker make;
   const std::size_t trial = make.trial("a", 1, "x");
   for (const std::int64_t step : {10, 20, 30}) {

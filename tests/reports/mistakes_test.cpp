@@ -1,4 +1,4 @@
-// Definitions that can be read, of which the data show that they cannot be meant.
+// Valid definitions that do not fit the data.
 #include "reports/report.h"
 #include "tests/reports/make_data.h"
 #include "tests/reports/make_report.h"
@@ -10,7 +10,7 @@ namespace {
 using testing::DataMaker;
 using testing::definition;
 
-TEST_CASE("A cell with several tasks, metrics or splits for its seeds is an error that names them",
+TEST_CASE("A cell that pools several tasks, metrics or splits as seeds is an error that names them",
           "[reports]") {
   DataMaker make;
   make.score(make.trial("a", 1, "movie"), "accuracy", 0.8);
@@ -40,8 +40,7 @@ TEST_CASE("A cell with several tasks, metrics or splits for its seeds is an erro
                     "their mean with average_over");
 }
 
-TEST_CASE("A word of a selection that nothing knows is an error with the nearest one",
-          "[reports]") {
+TEST_CASE("An unknown word in a selection is an error that suggests the nearest one", "[reports]") {
   DataMaker make;
   make.score(make.trial("propetl", 1, "x", {{"module_kind", "adapter"}}), "accuracy", 0.8);
   make.score(make.trial("adapter-8", 1, "x", {{"module_kind", "adapter"}}), "accuracy", 0.8);
@@ -64,17 +63,17 @@ TEST_CASE("A word of a selection that nothing knows is an error with the nearest
           make.data, {}),
       "r.yaml:5: name is 'acuracy', which neither petlab nor the database knows; did you mean "
       "accuracy? (known: accuracy, f1)");
-  // Known, but without a value yet.
+  // Known words without a value yet are no error.
   const testing::MadeTable none =
       testing::table_of(report(all, "name: f1, task: rte"), make.data, {});
   CHECK(none.cells[0][0].measured.kind == Cell::Kind::missing);
   CHECK(none.notes.empty());
-  // Variants are known from the sweep only.
+  // Known variants are those of the sweep.
   CHECK_THROWS_WITH(
       testing::table_of(report("    - {key: a, where: {variant: proptl}}\n", "name: f1"), make.data,
                         {}),
       "r.yaml:4: variant is 'proptl', which no trial has; did you mean propetl?");
-  // A part of a sweep: adapter-4 is no other spelling of a variant that has its own row.
+  // With a part of a sweep, adapter-4 is not taken for a misspelt adapter-8, which has its own row.
   const testing::MadeTable part =
       testing::table_of(report("    - {key: a, where: {variant: adapter-8}}\n"
                                "    - {key: b, where: {variant: adapter-4}}\n",

@@ -14,7 +14,7 @@ using testing::TempDir;
 
 const std::vector<const Format*> kTwo = {find_format("markdown"), find_format("csv-long")};
 
-TEST_CASE("A report's files are named after it and replaced as a whole", "[reports]") {
+TEST_CASE("A report's files are named after it and replaced atomically", "[reports]") {
   const TempDir folder;
   Report report;
   report.name = "demo";
@@ -34,7 +34,7 @@ TEST_CASE("A report's files are named after it and replaced as a whole", "[repor
   CHECK((status.st_mode & 0777) == 0644);
 }
 
-TEST_CASE("A folder that cannot be made or written is named", "[reports]") {
+TEST_CASE("A folder that cannot be created or written is reported", "[reports]") {
   const TempDir folder;
   Report report;
   report.name = "demo";
@@ -46,7 +46,7 @@ TEST_CASE("A folder that cannot be made or written is named", "[reports]") {
   CHECK_THROWS_AS(write_files(report, "/proc/no-such-folder", kTwo, {}), Error);
 }
 
-TEST_CASE("A report takes the place of no pipe and no device", "[reports]") {
+TEST_CASE("A report never replaces a pipe or a device", "[reports]") {
   const TempDir folder;
   Report report;
   report.name = "demo";

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Compares every number of the authoritative file with ours and counts them.
+// Compares every number of the authoritative file with petlab's and counts them.
 class PrintedNumbers {
  public:
   void value(const std::string& table, const std::string& row, const std::string& column,
@@ -53,7 +53,7 @@ class PrintedNumbers {
   int counted = 0;
 };
 
-TEST_CASE("The published numbers equal the authoritative list where it is there", "[reports]") {
+TEST_CASE("The published numbers equal the authoritative list if it is available", "[reports]") {
   const auto file = testing::published_values();
   if (!file) return;
   std::ifstream in(*file);
@@ -125,7 +125,7 @@ TEST_CASE("A published value is found by table, row and column", "[reports]") {
   }
   CHECK(numbers.find("table3", "propetl_adapter bn=64", "ft_params_percent")->erratum ==
         "the formula gives 0.0328 % a task");
-  // Both columns print the same; and equal trials have one average.
+  // Both columns have the same erratum.
   for (const std::string column : {"ft_params_percent", "bls_percent"}) {
     CHECK(numbers.find("table2", "single-task adapter bn=64", column)->erratum ==
           "the formula gives 1.067 %");
@@ -137,7 +137,7 @@ TEST_CASE("A published value is found by table, row and column", "[reports]") {
   CHECK(numbers.find("table17", "a", "b") == nullptr);
 }
 
-TEST_CASE("Published numbers that do not fit their own table are refused", "[reports]") {
+TEST_CASE("Published numbers that do not fit their table are refused", "[reports]") {
   const auto with = [](const std::string& tables, const std::string& errata) {
     return R"({"v": 1, "source": "s", "tables": {"t": {"title": "T", "columns": ["a"], "rows": )" +
            tables + R"(}}, "errata": )" + errata + "}";

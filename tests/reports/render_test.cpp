@@ -33,7 +33,7 @@ table:
     - {key: mcc, where: {name: matthews}}
 )";
 
-// a: two of two seeds; b: one of two, its Matthews undefined; c: nothing yet.
+// Variant a has both seeds, b one of two with an undefined Matthews, and c none.
 Report demo() {
   DataMaker make;
   for (const std::int64_t seed : {1, 2}) {
@@ -100,7 +100,7 @@ c                 —
 )") != std::string::npos);
 }
 
-TEST_CASE("Colours come only when asked for, and change no character", "[reports]") {
+TEST_CASE("Colours are used only on request, and change no character", "[reports]") {
   Report report = demo();
   testing::only_table(report).cells[1][1].standing.best = true;
   const std::string plain = to_terminal(report, {});
@@ -115,7 +115,7 @@ TEST_CASE("Colours come only when asked for, and change no character", "[reports
   CHECK(coloured == plain);
 }
 
-TEST_CASE("The Markdown table escapes what would end a cell", "[reports]") {
+TEST_CASE("The Markdown table escapes characters that would end a cell", "[reports]") {
   Report report = demo();
   testing::only_table(report).cells[1][1].standing.best = true;
   CHECK(to_markdown(report) == R"(## demo
@@ -140,8 +140,7 @@ sweep s: 3 of 6 trials done (3 new)
 )");
 }
 
-TEST_CASE("A published value with an erratum refers to it by a letter in every format",
-          "[reports]") {
+TEST_CASE("A published value refers to its erratum by a letter in every format", "[reports]") {
   DataMaker make;
   for (const char* variant : {"a", "b", "c_d"}) {
     make.score(make.trial(variant, 1, "x"), "accuracy", 0.75);
@@ -150,7 +149,7 @@ TEST_CASE("A published value with an erratum refers to it by a letter in every f
     "columns": ["acc"], "rows": {"a": [75.0], "b": [74.0], "c_d": [73.0]}}},
     "errata": [{"table": "table1", "rows": ["b"], "columns": ["acc"], "says": "a slip"},
                {"table": "table1", "rows": ["c_d"], "columns": ["acc"], "says": "a & b"}]})");
-  const auto made = [&] {
+  const auto report_with_errata = [&] {
     return make_report(parse_definition("report: r\ntable:\n  published: table1\n  rows:\n"
                                         "    - {key: a, where: {variant: a}}\n"
                                         "    - {key: b, where: {variant: b}}\n"
@@ -159,29 +158,30 @@ TEST_CASE("A published value with an erratum refers to it by a letter in every f
                                         "r.yaml"),
                        make.data, published);
   };
-  const std::string terminal = to_terminal(made(), {});
+  const std::string terminal = to_terminal(report_with_errata(), {});
   for (const char* part : {"  published   74.00ᵃ\n", "  published   73.00ᵇ\n",
                            "\nᵃ erratum of the published value: a slip\n",
                            "\nᵇ erratum of the published value: a & b\n"}) {
     INFO(terminal);
     CHECK(terminal.find(part) != std::string::npos);
   }
-  const std::string markdown = to_markdown(made());
+  const std::string markdown = to_markdown(report_with_errata());
   CHECK(markdown.find("*74.00*ᵃ") != std::string::npos);
   CHECK(markdown.find("\n- ᵇ erratum of the published value: a & b\n") != std::string::npos);
-  const std::string html = to_html(made());
+  const std::string html = to_html(report_with_errata());
   CHECK(html.find("74.00<span class=\"marks\">ᵃ</span>") != std::string::npos);
   CHECK(html.find("<li>ᵇ erratum of the published value: a &amp; b</li>") != std::string::npos);
-  // A long name can be broken there, and is still one name.
+  // Lines may break in a long name, which stays one name.
   CHECK(html.find("data-text=\"c_d\"><span>c_<wbr>d</span></th>") != std::string::npos);
-  const std::string latex = to_latex(made());
+  const std::string latex = to_latex(report_with_errata());
   CHECK(latex.find("74.00\\textsuperscript{a}") != std::string::npos);
   CHECK(latex.find("\\textsuperscript{b} erratum: a \\& b\\par") != std::string::npos);
-  // Where published values or differences stand alone, too.
-  CHECK(to_terminal(shown(made(), Show::difference), {}).find("+1.00ᵃ\n") != std::string::npos);
+  // The letter is also shown when only differences are.
+  CHECK(to_terminal(shown(report_with_errata(), Show::difference), {}).find("+1.00ᵃ\n") !=
+        std::string::npos);
 }
 
-TEST_CASE("The CSV has all digits, quotes as RFC 4180 says and leaves missing cells empty",
+TEST_CASE("The CSV has all digits, follows RFC 4180 in quoting and leaves missing cells empty",
           "[reports]") {
   CHECK(to_csv(demo()) ==
         "row,storage (bits),\"x, accuracy\",\"x, accuracy sd\",\"x, accuracy n\","
@@ -191,7 +191,7 @@ TEST_CASE("The CSV has all digits, quotes as RFC 4180 says and leaves missing ce
         "c,,,,0,,,,0\r\n");
 }
 
-TEST_CASE("Texts that a spreadsheet would compute are marked as texts in its CSV, numbers never",
+TEST_CASE("Texts that a spreadsheet would compute are marked as texts in its CSV, but not numbers",
           "[reports]") {
   DataMaker make;
   const std::vector<std::string> variants = {"=1+1", "+x", "-5", "@sum", "\tx", "\rx", "a=b", "+4"};
@@ -213,11 +213,11 @@ TEST_CASE("Texts that a spreadsheet would compute are marked as texts in its CSV
         "\"'\rx\",\"'\rx\",-50,,1\r\n"
         "a=b,a=b,-50,,1\r\n"
         "+4,+4,-50,,1\r\n");
-  // The one for programs keeps every text.
+  // The long CSV is for programs and keeps texts unchanged.
   CHECK(to_long_csv(report).find("\r\nr,=1+1,,=1+1,v,=a,text,=1+1,") != std::string::npos);
 }
 
-TEST_CASE("The long CSV has a line a cell with its flags and samples", "[reports]") {
+TEST_CASE("The long CSV has a line for each cell with its flags and samples", "[reports]") {
   const std::string text = to_long_csv(demo());
   CHECK(std::count(text.begin(), text.end(), '\n') == 1 + 3 * 3);
   CHECK(text.find("\r\ndemo,b,,b,acc,\"x, accuracy\",number,80,,,1,2,0,,,0.95,,,true,false,"
@@ -226,7 +226,7 @@ TEST_CASE("The long CSV has a line a cell with its flags and samples", "[reports
   CHECK(text.find("\r\ndemo,c,,c,mcc,mcc,missing,,,,0,2,0,") != std::string::npos);
 }
 
-TEST_CASE("The JSON has every statistic, null where there is none", "[reports]") {
+TEST_CASE("The JSON has every statistic, or null", "[reports]") {
   const auto json = nlohmann::json::parse(to_json(demo()));
   CHECK(json["report"] == "demo");
   CHECK(json["sweeps"][0]["states"] == nlohmann::json({{"done", 3}, {"new", 3}}));
@@ -243,7 +243,7 @@ TEST_CASE("The JSON has every statistic, null where there is none", "[reports]")
   CHECK(json["rows"][2]["cells"][2]["reason"] == "no value yet of 2 trials: 2 new");
 }
 
-TEST_CASE("The HTML page needs nothing from outside and escapes all texts", "[reports]") {
+TEST_CASE("The HTML page is self-contained and escapes all texts", "[reports]") {
   Report report = demo();
   Table& table = testing::only_table(report);
   report.about = "<script>alert(1)</script> & \"more\"";
@@ -255,7 +255,7 @@ TEST_CASE("The HTML page needs nothing from outside and escapes all texts", "[re
     INFO(outside);
     CHECK(html.find(outside) == std::string::npos);
   }
-  // The one link is the empty icon, without which a browser asks for one.
+  // The only link is the empty icon, which keeps browsers from requesting one.
   CHECK(html.find("href=") == html.find("href=\"data:,\""));
   CHECK(html.find("href=", html.find("href=") + 1) == std::string::npos);
   CHECK(html.find("<script>alert") == std::string::npos);
@@ -266,8 +266,7 @@ TEST_CASE("The HTML page needs nothing from outside and escapes all texts", "[re
   CHECK(html.find("<code>t3</code>") != std::string::npos);
 }
 
-TEST_CASE("The page's policy names each of its scripts by its digest, and lets no other run",
-          "[reports]") {
+TEST_CASE("The page's policy lists the digest of each script, and blocks all others", "[reports]") {
   const std::string html = to_html(demo());
   const std::size_t begin = html.find("<script>") + 8;
   REQUIRE(begin > 8);
@@ -280,7 +279,7 @@ TEST_CASE("The page's policy names each of its scripts by its digest, and lets n
   }
 }
 
-TEST_CASE("A page shows how far each sweep is, many of them folded", "[reports]") {
+TEST_CASE("A page shows the progress of each sweep, and folds long lists", "[reports]") {
   Report report = demo();
   report.progress = {{"s", 8, {{"cached", 1}, {"done", 3}, {"failed", 2}, {"new", 2}}}};
   CHECK(
@@ -295,7 +294,7 @@ TEST_CASE("A page shows how far each sweep is, many of them folded", "[reports]"
         std::string::npos);
 }
 
-TEST_CASE("The details of a cell list twelve samples and count the others", "[reports]") {
+TEST_CASE("A cell's details list twelve samples and count the others", "[reports]") {
   const auto details = [](std::int64_t seeds) {
     testing::DataMaker make;
     for (std::int64_t seed = 1; seed <= seeds; ++seed) {
@@ -319,7 +318,7 @@ TEST_CASE("The details of a cell list twelve samples and count the others", "[re
   CHECK(details(70) == "12 58 mor");
 }
 
-TEST_CASE("Nothing of a text is a command of LaTeX", "[reports]") {
+TEST_CASE("Texts are escaped for LaTeX", "[reports]") {
   Report report = demo();
   Table& table = testing::only_table(report);
   table.rows[0].name = "\\input{x}&$#%_^~<|>\"=cmd()";
@@ -337,8 +336,7 @@ TEST_CASE("Nothing of a text is a command of LaTeX", "[reports]") {
   CHECK(latex.find("\\begin{tabular}{lrrr}") != std::string::npos);
 }
 
-TEST_CASE("In LaTeX a long narrow table has its published values beside the measured ones",
-          "[reports]") {
+TEST_CASE("In LaTeX a long narrow table has published values next to measured ones", "[reports]") {
   Report report;
   report.name = "long";
   Table table;
@@ -357,7 +355,7 @@ TEST_CASE("In LaTeX a long narrow table has its published values beside the meas
       text.measured.kind = Measured::Kind::text;
       text.measured.text = "rate";
       text.digits = 2;
-      text.published.number = 0.003;  // not 0.00
+      text.published.number = 0.003;  // must not be shown as 0.00
       table.cells.push_back({published, text, plain});
     }
   };
@@ -379,8 +377,8 @@ TEST_CASE("In LaTeX a long narrow table has its published values beside the meas
                   "\\\\\n") != std::string::npos);
 }
 
-// What other programs and eyes have got used to: a change of it is one of the format.
-TEST_CASE("A report of one table is what it was, to the byte", "[reports]") {
+// Programs and people rely on these files. Changing them changes the format.
+TEST_CASE("A report of one table equals its golden file byte for byte", "[reports]") {
   for (const Format& format : formats()) {
     if (format.name == "html" || format.name == "latex" || format.of_figures) continue;
     INFO(format.name);
@@ -400,7 +398,7 @@ TEST_CASE("Rendering twice gives the same bytes in every format", "[reports]") {
   CHECK(find_format("doc") == nullptr);
 }
 
-TEST_CASE("Signs stand for what a reader must know of a cell", "[reports]") {
+TEST_CASE("Signs mark what a reader must know about a cell", "[reports]") {
   Cell cell;
   CHECK(cell_text(cell).whole() == "—");
   cell.measured.kind = Cell::Kind::number;

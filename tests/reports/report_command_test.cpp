@@ -31,7 +31,7 @@ Ran petlab(std::vector<std::string> arguments) {
   return {code, out.str(), err.str()};
 }
 
-// One of two trials done.
+// A database with two trials, one of them done.
 std::string database(const TempDir& folder) {
   const auto file = folder.path() / "p.db";
   testing::make_database(
@@ -40,7 +40,7 @@ std::string database(const TempDir& folder) {
   return file.string();
 }
 
-TEST_CASE("The sweep report makes a table of any sweep without a definition", "[reports]") {
+TEST_CASE("The sweep report shows any sweep without a definition", "[reports]") {
   const TempDir folder;
   const std::string db = database(folder);
   const Ran ran = petlab({"sweep", "--db", db, "--sweep", "small"});
@@ -62,7 +62,7 @@ scores that are fractions are times 100
   CHECK(petlab({"sweep", "--db", db}).out == ran.out);
 }
 
-TEST_CASE("With --out the table is printed and every format written", "[reports]") {
+TEST_CASE("With --out the table is printed and every format is written", "[reports]") {
   const TempDir folder;
   const std::string db = database(folder);
   const std::string out = (folder.path() / "out").string();
@@ -78,7 +78,7 @@ TEST_CASE("With --out the table is printed and every format written", "[reports]
         "wrote " + out + "/sweep.json\nwrote " + out + "/sweep.csv\n");
 }
 
-TEST_CASE("A report's mistakes end with exit code 2 and say what is known", "[reports]") {
+TEST_CASE("Mistakes in a report's arguments exit with 2 and list known words", "[reports]") {
   const TempDir folder;
   const std::string db = database(folder);
   const auto message = [](const std::vector<std::string>& arguments) {
@@ -121,7 +121,7 @@ TEST_CASE("A report's mistakes end with exit code 2 and say what is known", "[re
             wrong + ":6: column.where: unknown field \"nam\"; did you mean \"name\"?\n");
 }
 
-TEST_CASE("A word that no trial has yet gives dashes where the catalog knows it", "[reports]") {
+TEST_CASE("A catalog word that no trial has yet gives dashes", "[reports]") {
   const TempDir folder;
   const std::string db = database(folder);
   const auto report = [&](const std::string& where) {
@@ -144,7 +144,7 @@ TEST_CASE("A word that no trial has yet gives dashes where the catalog knows it"
                        "did you mean accuracy? (known: ") != std::string::npos);
 }
 
-TEST_CASE("Files and databases that fail end with exit code 1", "[reports]") {
+TEST_CASE("Errors of files and databases exit with 1", "[reports]") {
   const TempDir folder;
   const std::string db = database(folder);
   CHECK(petlab({"sweep", "--db", (folder.path() / "no.db").string()}).code == 1);
@@ -184,7 +184,7 @@ TEST_CASE("A definition is checked without a database", "[reports]") {
         std::string::npos);
 }
 
-// Two sizes of an adapter in the field `user`, two seeds each.
+// A database with two adapter sizes in the field `user` and two seeds for each.
 std::string database_of_sizes(const TempDir& folder) {
   const auto file = folder.path() / "sizes.db";
   std::vector<testing::MadeTrial> trials;
@@ -199,7 +199,7 @@ std::string database_of_sizes(const TempDir& folder) {
   return file.string();
 }
 
-TEST_CASE("A loss over steps is that of progress, also of a trial that runs", "[reports]") {
+TEST_CASE("A loss over steps comes from progress events, even of running trials", "[reports]") {
   const TempDir folder;
   const auto file = folder.path() / "p.db";
   testing::make_database(file, "small",
@@ -229,21 +229,21 @@ TEST_CASE("A loss over steps is that of progress, also of a trial that runs", "[
   CHECK(petlab({"curve", "--x", "step", "--y", "loss", "--split", "progress", "--db", db,
                 "--format", "json"})
             .out == ran.out);
-  // Nothing of it is in a report that does not ask.
+  // Reports that do not request losses have none.
   CHECK(petlab({"sweep", "--db", db}).out.find("loss") == std::string::npos);
-  const auto own = folder.write("own.yaml", R"(report: own
+  const auto definition = folder.write("own.yaml", R"(report: own
 where: {split: progress, name: loss}
 table:
   rows: [{each: variant}]
   columns: [{key: loss, digits: 2}]
 )");
-  const Ran table = petlab({own.string(), "--db", db});
+  const Ran table = petlab({definition.string(), "--db", db});
   CHECK(table.err.empty());
   CHECK(table.out.find("0.25 (1)") != std::string::npos);
   CHECK(table.out.find("1.25 (1/2)") != std::string::npos);
 }
 
-TEST_CASE("A curve needs no definition, and says what it does not know", "[reports]") {
+TEST_CASE("A curve needs no definition, and unknown words are reported", "[reports]") {
   const TempDir folder;
   const std::string db = database_of_sizes(folder);
   const Ran ran = petlab({"curve", "--x", "module.bottleneck", "--y", "f1", "--db", db});
@@ -284,7 +284,7 @@ mean ± sample deviation (n seeds)
         "petlab: --where selects no trial of sweep sizes\n");
   CHECK(message({"--x", "seed", "--y", "f1", "--where", "task!=cola"}) ==
         "petlab: --where selects no trial of sweep sizes\n");
-  // The grammar of every command: comparisons, ranges, words as sweep files have them.
+  // All commands share this grammar: comparisons, ranges, and words as in sweep files.
   for (const char* where : {"seed>=2", "seed=2..5", "seed!=1 and module.kind=adapter",
                             "task=cola,"
                             " seed>1",
@@ -296,7 +296,7 @@ mean ± sample deviation (n seeds)
   }
 }
 
-TEST_CASE("A curve does not wait for trials of tasks that have another metric", "[reports]") {
+TEST_CASE("A curve does not wait for trials of tasks without its metric", "[reports]") {
   const TempDir folder;
   const auto file = folder.path() / "t.db";
   testing::make_database(
@@ -313,11 +313,11 @@ TEST_CASE("A curve does not wait for trials of tasks that have another metric", 
   };
   INFO(points("pearson") + points("f1"));
   CHECK(points("pearson").find("50.00 ± 35.36 (2)") != std::string::npos);
-  // This one still runs, and will have the metric.
+  // One of these trials is still running and will have the metric.
   CHECK(points("f1").find("50.00 (1/2)") != std::string::npos);
 }
 
-TEST_CASE("A curve expects values from tasks whose trials are all still running", "[reports]") {
+TEST_CASE("A curve waits for tasks whose trials are all still running", "[reports]") {
   const TempDir folder;
   const auto file = folder.path() / "t.db";
   testing::make_database(file, "two",
@@ -338,7 +338,7 @@ TEST_CASE("A curve expects values from tasks whose trials are all still running"
   CHECK(curve({"--where", "task=cola"}).find("50.00 (1)") != std::string::npos);
 }
 
-TEST_CASE("A figure's specification is written where nothing draws it, and why is said",
+TEST_CASE("A figure's specification is written without a drawing program, with the reason",
           "[reports]") {
   const TempDir folder;
   const std::string db = database_of_sizes(folder);
@@ -363,7 +363,7 @@ TEST_CASE("A figure's specification is written where nothing draws it, and why i
   ::unsetenv("PETLAB_HOME");
 }
 
-TEST_CASE("A table of the paper needs no trial to show what is published", "[reports]") {
+TEST_CASE("A table of the paper can show published values without any trial", "[reports]") {
   const TempDir folder;
   const std::string db = database(folder);
   const Ran ran = petlab({"table5", "--db", db, "--show", "published", "--format", "csv"});
@@ -380,7 +380,7 @@ TEST_CASE("A table of the paper needs no trial to show what is published", "[rep
         "petlab: --show is 'none', must be one of both, measured, published, difference\n");
 }
 
-TEST_CASE("A user's own definition is read from its file", "[reports]") {
+TEST_CASE("A user's definition is read from its file", "[reports]") {
   const TempDir folder;
   const std::string db = database(folder);
   const std::string file =

@@ -4,8 +4,7 @@
 
 using namespace petlab;
 
-TEST_CASE("Definitions of reports that were tampered with are refused by line, or have sections",
-          "[reports]") {
+TEST_CASE("Corrupted report definitions are refused with a line, or have sections", "[reports]") {
   fuzz::try_tampered(
       "report: r\nwhere: {split: test}\nsections:\n  - table:\n      key: t\n"
       "      rows: [{each: variant}, {key: b, where: {seed: [1, 2]}}]\n"

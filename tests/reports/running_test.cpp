@@ -32,7 +32,7 @@ RunningTrial training(std::int64_t points, std::int64_t of) {
   return trial;
 }
 
-/// The points of the drawn curve.
+/// The points of the curve in the page.
 std::vector<std::string> drawn_points(const RunningTrial& trial) {
   Now now;
   now.running.push_back(trial);
@@ -57,12 +57,12 @@ TEST_CASE("A curve includes its first and last points at any length", "[reports]
     CHECK(points.size() <= 128);
     CHECK(points.size() >= std::min<std::size_t>(static_cast<std::size_t>(count), 64));
     CHECK(points.front().starts_with(fmt::format("{:.1f},", 160.0 / static_cast<double>(count))));
-    // The last point is the lowest, half way to the last step.
+    // The last point is the lowest, and halfway to the last step.
     CHECK(points.back() == "160.0,96.0");
   }
 }
 
-TEST_CASE("A curve is labelled with its ends and extremes and skips losses that are not finite",
+TEST_CASE("A curve shows its ends and extremes as labels and skips losses that are not finite",
           "[reports]") {
   RunningTrial trial = training(4, 8);
   trial.curve[0].loss = 3;
@@ -74,7 +74,7 @@ TEST_CASE("A curve is labelled with its ends and extremes and skips losses that 
   CHECK(to_html(now, 0).find("aria-label=\"loss from 3 at step 1 to 0.5 at step 4, between 0.5 and "
                              "9\"") != std::string::npos);
   CHECK(drawn_points(trial).size() == 3);
-  // Steps beyond the announced number stay within the frame.
+  // Steps beyond the announced number stay inside the frame.
   trial.of = 2;
   CHECK(drawn_points(trial).back() == "320.0,96.0");
   // A constant loss is drawn in the middle.
@@ -94,7 +94,7 @@ TEST_CASE("Running trials beyond the limit are only counted", "[reports]") {
   }
   testing::make_database(file, "s", trials);
   {
-    // A second variant in the same sweep, and one in a sweep that did not start the trial.
+    // Adds a second variant in the same sweep, and one in a sweep that did not start the trial.
     results::Store store(file);
     results::SweepRow row = *store.read().sweep("s");
     row.members.push_back({trials[0].id, "again"});
@@ -110,7 +110,7 @@ TEST_CASE("Running trials beyond the limit are only counted", "[reports]") {
   }
   const results::Reader reader(file);
   const results::LossReader losses(file);
-  const Now now = running_now(reader, losses, testing::taken_for_alive);
+  const Now now = running_now(reader, losses, testing::assume_alive);
   CHECK(now.running.size() == 24);
   CHECK(now.others == 5);
   REQUIRE(now.running.size() > 1);
@@ -123,8 +123,8 @@ TEST_CASE("Running trials beyond the limit are only counted", "[reports]") {
   CHECK(html.find("and 5 more") != std::string::npos);
   CHECK(html.find("step 4 of 8 · the loss is not finite") != std::string::npos);
   CHECK(html.find("silent for 70 s") != std::string::npos);
-  CHECK(running_now(reader, losses, testing::taken_for_alive, 29).others == 0);
-  // Dead attempts are neither shown nor counted.
+  CHECK(running_now(reader, losses, testing::assume_alive, 29).others == 0);
+  // Attempts of dead workers are neither shown nor counted.
   const Now living = running_now(reader, losses, [&](const results::AttemptFacts& attempt) {
     return attempt.attempt.trial_id != trials[0].id;
   });

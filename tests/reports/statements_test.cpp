@@ -1,4 +1,4 @@
-// What a page asks of the database, however many trials it has.
+// The number of statements that a page needs, by the number of trials.
 #include "reports/builtin.h"
 #include "reports/losses.h"
 #include "reports/report.h"
@@ -11,7 +11,7 @@ namespace petlab::reports {
 namespace {
 
 std::filesystem::path database_of(const testing::TempDir& folder, std::size_t trials) {
-  std::vector<testing::MadeTrial> made;
+  std::vector<testing::MadeTrial> all;
   for (std::size_t i = 0; i < trials; ++i) {
     testing::MadeTrial trial;
     trial.id = "t" + std::to_string(i);
@@ -20,11 +20,11 @@ std::filesystem::path database_of(const testing::TempDir& folder, std::size_t tr
     trial.task = i % 3 == 0 ? "cola" : "rte";
     trial.scores = {{"accuracy", 0.5}, {"f1", 0.25}};
     trial.examples = {{trial.task, {{"train", static_cast<std::int64_t>(i)}, {"test", 7}}}};
-    if (i % 5 == 4) trial.scores.erase("f1");  // is looked for among all that it reported
-    made.push_back(std::move(trial));
+    if (i % 5 == 4) trial.scores.erase("f1");  // requires a search of all its metrics
+    all.push_back(std::move(trial));
   }
   const std::filesystem::path file = folder.path() / (std::to_string(trials) + ".db");
-  testing::make_database(file, "s", made);
+  testing::make_database(file, "s", all);
   return file;
 }
 
@@ -40,8 +40,8 @@ std::int64_t statements_of_page(const std::filesystem::path& file, bool every_st
   });
 }
 
-// A prepared statement that finds one trial's values by their key.
-TEST_CASE("A page asks a database once more for each trial, for its values", "[reports]") {
+// The additional statement is prepared once and finds a trial's values by key.
+TEST_CASE("A page needs one more statement for each trial, for its values", "[reports]") {
   const testing::TempDir folder;
   const auto few = database_of(folder, 10);
   const auto many = database_of(folder, 300);
@@ -52,7 +52,7 @@ TEST_CASE("A page asks a database once more for each trial, for its values", "[r
   }
 }
 
-TEST_CASE("Numbers of examples are one question, however many trials there are", "[reports]") {
+TEST_CASE("Numbers of examples need the same statements, for any number of trials", "[reports]") {
   const testing::TempDir folder;
   std::vector<Definition> definitions = {builtin_report("table7")};
   const auto statements = [&](const std::filesystem::path& file, bool examples) {
@@ -60,13 +60,13 @@ TEST_CASE("Numbers of examples are one question, however many trials there are",
     CHECK(wanted.examples);
     wanted.examples = examples;
     return testing::statements_in(
-        [&] { load_dataset(results::Reader(file), {"s"}, wanted, testing::taken_for_alive); });
+        [&] { load_dataset(results::Reader(file), {"s"}, wanted, testing::assume_alive); });
   };
   const auto few = database_of(folder, 10);
   const auto many = database_of(folder, 300);
   CHECK(statements(many, true) - statements(many, false) ==
         statements(few, true) - statements(few, false));
-  CHECK(statements(many, true) <= statements(many, false) + 4);  // in a transaction of its own
+  CHECK(statements(many, true) <= statements(many, false) + 4);  // in a separate transaction
 }
 
 }  // namespace

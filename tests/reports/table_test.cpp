@@ -16,7 +16,7 @@ namespace {
 using testing::DataMaker;
 using testing::definition;
 
-// Two variants, two seeds, accuracy on one task, times 100.
+// Two variants with two seeds, and accuracy on one task, times 100.
 const char kSimple[] = R"(where: {split: test}
 table:
   cells: {scale: 100, digits: 2}
@@ -24,7 +24,7 @@ table:
   columns: [{key: acc, where: {task: x, name: accuracy}}]
 )";
 
-TEST_CASE("A cell has mean, sample deviation, n and a t interval over its seeds", "[reports]") {
+TEST_CASE("A cell has the mean, sample deviation, n and t interval over its seeds", "[reports]") {
   DataMaker make;
   make.score(make.trial("a", 1, "x"), "accuracy", 0.70);
   make.score(make.trial("a", 2, "x"), "accuracy", 0.80);
@@ -51,7 +51,7 @@ TEST_CASE("A cell has mean, sample deviation, n and a t interval over its seeds"
   CHECK_FALSE(b.standing.best);
 }
 
-TEST_CASE("A table shows deviations, standard errors, intervals or means alone", "[reports]") {
+TEST_CASE("A table shows deviations, standard errors, intervals or only means", "[reports]") {
   DataMaker make;
   for (const std::int64_t seed : {1, 2, 3}) {
     make.score(make.trial("a", seed, "x"), "accuracy", 0.7 + 0.01 * static_cast<double>(seed));
@@ -74,7 +74,7 @@ TEST_CASE("Only the last report and the selected split of a metric count", "[rep
   DataMaker make;
   const std::size_t a = make.trial("a", 1, "x");
   make.score(a, "accuracy", 0.1, "test", 20);
-  make.score(a, "accuracy", 0.9, "test", 10);  // of the best checkpoint, once more
+  make.score(a, "accuracy", 0.9, "test", 10);  // the best checkpoint, evaluated again at the end
   make.score(a, "accuracy", 0.2, "validation", 30);
   make.score(a, "f1", 0.3, "test", 20);
   const testing::MadeTable table = testing::table_of(definition(kSimple), make.data, {});
@@ -82,7 +82,7 @@ TEST_CASE("Only the last report and the selected split of a metric count", "[rep
   CHECK(table.cells[0][0].measured.n() == 1);
 }
 
-TEST_CASE("A cell with fewer seeds than planned is partial, one without any is missing",
+TEST_CASE("A cell with fewer seeds than planned is partial, and without seeds missing",
           "[reports]") {
   DataMaker make;
   make.score(make.trial("a", 1, "x"), "accuracy", 0.5);
@@ -101,7 +101,7 @@ TEST_CASE("A cell with fewer seeds than planned is partial, one without any is m
   CHECK(table.progress[0].trials == 4);
 }
 
-TEST_CASE("The best of a column is chosen among cells that have all their seeds", "[reports]") {
+TEST_CASE("The best of a column is chosen among cells with all seeds", "[reports]") {
   DataMaker make;
   make.score(make.trial("a", 1, "x"), "accuracy", 0.9);
   make.trial("a", 2, "x");
@@ -121,7 +121,7 @@ TEST_CASE("The best of a column is chosen among cells that have all their seeds"
   CHECK(best("none") == "...");
 }
 
-TEST_CASE("Without a scale metrics are shown as tables print them", "[reports]") {
+TEST_CASE("Without a scale metrics are shown in their usual unit", "[reports]") {
   DataMaker make;
   const std::size_t a = make.trial("a", 1, "x");
   make.score(a, "accuracy", 0.5);
@@ -184,7 +184,7 @@ TEST_CASE("Stale trials, mixed numerics and mixed configurations are flagged", "
   CHECK(a.trials.mixed_fields == std::vector<std::string>{"training_epochs"});
 }
 
-TEST_CASE("A trial that two sweeps ask for counts once", "[reports]") {
+TEST_CASE("A trial in two sweeps counts once", "[reports]") {
   DataMaker make;
   const std::size_t first = make.trial("a", 1, "x");
   const std::size_t again = make.trial("a", 1, "x");
@@ -197,8 +197,7 @@ TEST_CASE("A trial that two sweeps ask for counts once", "[reports]") {
   CHECK(table.cells[0][0].measured.planned == 1);
 }
 
-TEST_CASE("A cell that selects several values of a trial is an error of the definition",
-          "[reports]") {
+TEST_CASE("A cell that selects several values of one trial is an error", "[reports]") {
   DataMaker make;
   const std::size_t a = make.trial("a", 1, "x");
   make.score(a, "accuracy", 0.5);
@@ -209,7 +208,7 @@ TEST_CASE("A cell that selects several values of a trial is an error of the defi
                     "test x f1 at step 10), must select one: add split, task or name to a where");
 }
 
-TEST_CASE("Which value is best depends on the metric", "[reports]") {
+TEST_CASE("The best value depends on the metric", "[reports]") {
   const auto better = [](std::vector<std::string> metrics) {
     DataMaker make;
     const std::size_t trial = make.trial("a", 1, "x");
@@ -232,7 +231,7 @@ TEST_CASE("Which value is best depends on the metric", "[reports]") {
   CHECK(better({"perplexity"}) == Better::none);
 }
 
-TEST_CASE("Unknown fields of a definition are all reported with the nearest known one",
+TEST_CASE("All unknown fields of a definition are reported with the nearest known one",
           "[reports]") {
   try {
     definition(R"(where: {splt: test}
@@ -258,7 +257,7 @@ table:
   }
 }
 
-TEST_CASE("A field of the free group that no trial has is noted", "[reports]") {
+TEST_CASE("A user field that no trial has is noted", "[reports]") {
   DataMaker make;
   make.trial("a", 1, "x", {{"user.known", "1"}});
   const Definition asks = definition(
@@ -270,7 +269,8 @@ TEST_CASE("A field of the free group that no trial has is noted", "[reports]") {
   CHECK(names.notes == std::vector<std::string>{"no trial here has user.other"});
 }
 
-TEST_CASE("An average is taken per seed, and only where all its parts are there", "[reports]") {
+TEST_CASE("An average is computed for each seed with all its parts, and only for those",
+          "[reports]") {
   DataMaker make;
   for (const std::int64_t seed : {1, 2}) {
     const double shift = seed == 1 ? 0.0 : 0.1;
@@ -296,7 +296,7 @@ table:
   CHECK(cell.trials.mixed_fields.empty());
 }
 
-TEST_CASE("An average whose parts never meet says how many it found", "[reports]") {
+TEST_CASE("An average without a complete seed says how many parts it found", "[reports]") {
   DataMaker make;
   make.score(make.trial("a", 1, "x"), "accuracy", 0.4);
   const Definition average = definition(R"(table:
@@ -310,7 +310,7 @@ TEST_CASE("An average whose parts never meet says how many it found", "[reports]
         "the average is over 2 values, no seed has more than 1");
 }
 
-TEST_CASE("A value of the configuration is shown once where all trials agree", "[reports]") {
+TEST_CASE("A configuration value is shown once if all trials agree", "[reports]") {
   DataMaker make;
   make.data.trials[make.trial("a", 1, "x", {{"training_learning_rate", 0.5}})].fields["bls_bits"] =
       3200.0;
@@ -332,14 +332,14 @@ table:
   const std::vector<Cell>& row = table.cells[0];
   CHECK(*row[0].measured.mean == 3200);
   CHECK_FALSE(row[0].measured.spread);
-  CHECK(*row[1].measured.mean == Approx(10));  // 3200 bits of 32 · 1000
+  CHECK(*row[1].measured.mean == Approx(10));  // percent: 3200 of 32 · 1000 bits
   CHECK(row[2].measured.spread);
   CHECK(*row[2].measured.mean == Approx(0.6));
   CHECK(row[3].measured.text == "tiny");
   CHECK(row[4].measured.text == "50/3200/none, 70/3200/none");
 }
 
-TEST_CASE("%BLS of what has no module needs no sizes", "[reports]") {
+TEST_CASE("%BLS without a module needs no sizes", "[reports]") {
   DataMaker make;
   const std::size_t full = make.trial("full", 1, "x");
   make.data.trials[full].fields["module_kind"] = "full_finetuning";
@@ -350,7 +350,7 @@ TEST_CASE("%BLS of what has no module needs no sizes", "[reports]") {
                  "  rows: [{key: f, where: {variant: full}}, {key: h, where: {variant: head}}]\n"
                  "  columns: [{key: p, value: bls_percent}]\n"),
       make.data, {});
-  CHECK(*table.cells[0][0].measured.mean == 25);  // the backbone once, for four tasks
+  CHECK(*table.cells[0][0].measured.mean == 25);  // one backbone for four tasks
   CHECK(*table.cells[1][0].measured.mean == 0);
   CHECK(table.notes.empty());
 }
@@ -375,7 +375,7 @@ TEST_CASE("%BLS of a module is per task", "[reports]") {
   CHECK(*table.cells[1][0].measured.mean == 2.5);
 }
 
-TEST_CASE("%BLS of an unknown backbone is missing, with a note that says what to do", "[reports]") {
+TEST_CASE("%BLS of an unknown backbone is missing, with a note on what to do", "[reports]") {
   DataMaker make;
   const std::size_t trial = make.trial("a", 1, "x");
   make.data.trials[trial].fields["bls_bits"] = 3200.0;
@@ -389,7 +389,8 @@ TEST_CASE("%BLS of an unknown backbone is missing, with a note that says what to
                                  "backbone_parameters of the report"});
 }
 
-TEST_CASE("Rows and columns of each come in the order of the plan, metrics by name", "[reports]") {
+TEST_CASE("Rows and columns from each follow the plan's order, and metrics their names",
+          "[reports]") {
   DataMaker make;
   const std::size_t b = make.trial("b", 1, "y");
   const std::size_t a = make.trial("a", 1, "x");
@@ -417,7 +418,7 @@ TEST_CASE("Rows and columns of each come in the order of the plan, metrics by na
   for (std::size_t i = 0; i < 3; ++i) CHECK(again.columns[i].name == table.columns[i].name);
 }
 
-TEST_CASE("A line for each step of a trial takes time in proportion to their number", "[reports]") {
+TEST_CASE("The time for a line for each step is proportional to their number", "[reports]") {
   DataMaker make;
   const std::size_t trial = make.trial("a", 1, "x");
   constexpr std::int64_t kSteps = 60000;
@@ -432,7 +433,7 @@ TEST_CASE("A line for each step of a trial takes time in proportion to their num
   CHECK(lines.back().name == "60000");
 }
 
-TEST_CASE("Separate rows are made where trials differ in more than the seed", "[reports]") {
+TEST_CASE("Trials that differ in more than the seed get separate rows", "[reports]") {
   DataMaker make;
   for (const double rate : {0.1, 0.2}) {
     for (const std::int64_t seed : {1, 2}) {
@@ -440,7 +441,7 @@ TEST_CASE("Separate rows are made where trials differ in more than the seed", "[
                  rate);
     }
   }
-  // Differs from the others' epochs, but only with its task: one experiment, not two.
+  // Epochs differ only together with the task, so these two trials are one experiment.
   make.score(make.trial("b", 1, "x", {{"rate", 0.1}, {"epochs", std::int64_t{3}}}), "f1", 0.3);
   make.score(make.trial("b", 1, "y", {{"rate", 0.1}, {"epochs", std::int64_t{9}}}), "f1", 0.3);
   const testing::MadeTable table = testing::table_of(
@@ -455,7 +456,8 @@ TEST_CASE("Separate rows are made where trials differ in more than the seed", "[
   CHECK(table.cells[0][0].trials.mixed_fields.empty());
 }
 
-TEST_CASE("Published values stand beside by row and column with the difference", "[reports]") {
+TEST_CASE("Published values are matched by row and column and shown with the difference",
+          "[reports]") {
   DataMaker make;
   make.score(make.trial("a", 1, "x"), "accuracy", 0.75);
   const Published published(R"({"v": 1, "source": "The paper", "tables": {"table1": {
@@ -488,7 +490,8 @@ TEST_CASE("Published values stand beside by row and column with the difference",
                                "you mean kind? (known: x.accuracy, kind)"});
 }
 
-TEST_CASE("What a cell shows comes from the row, else the column, else the table", "[reports]") {
+TEST_CASE("A cell's content is defined by the row, else by the column, else by the table",
+          "[reports]") {
   DataMaker make;
   const std::size_t trial = make.trial("a", 1, "x", {{"module_rank", std::int64_t{8}}});
   make.score(trial, "f1", 0.5);
@@ -518,26 +521,27 @@ TEST_CASE("A column can be relative to the mean of a row", "[reports]") {
       "{key: c, where: {task: c}}]\n  columns:\n";
   const Published published(R"({"v": 1, "source": "Paper", "tables": {"table1": {"title": "T",
     "columns": ["s"], "rows": {"a": [80], "b": [40]}}}, "errata": []})");
-  const auto made = [&](const std::string& to) {
+  const auto table_relative_to = [&](const std::string& to) {
     return testing::table_of(
         testing::definition(
             "table:\n  published: table1\n" + std::string(rows) +
             "    - {key: r, value: train_seconds, published: s, relative_to: " + to + "}\n"),
         make.data, published);
   };
-  const testing::MadeTable to_a = made("a");
+  const testing::MadeTable to_a = table_relative_to("a");
   CHECK(*to_a.cells[0][0].measured.mean == 1);
   CHECK(*to_a.cells[1][0].measured.mean == 0.25);
   CHECK(*to_a.cells[1][0].published.number == 0.5);
   CHECK(*to_a.cells[1][0].difference() == -0.25);
   CHECK_FALSE(to_a.cells[0][0].measured.deviation);
   CHECK(to_a.cells[2][0].measured.kind == Cell::Kind::missing);
-  // Of a row without a value nothing is a part.
-  const testing::MadeTable to_c = made("c");
+  // Nothing can be relative to a row without a value.
+  const testing::MadeTable to_c = table_relative_to("c");
   CHECK(to_c.cells[0][0].measured.reason == "no value of c, to which it would be relative");
   CHECK_FALSE(to_c.cells[0][0].published.number);
   CHECK_THROWS_WITH(
-      made("z"), "r.yaml:6: column.relative_to is 'z', must be the key of a row (known: a, b, c)");
+      table_relative_to("z"),
+      "r.yaml:6: column.relative_to is 'z', must be the key of a row (known: a, b, c)");
 }
 
 }  // namespace

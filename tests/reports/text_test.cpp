@@ -5,11 +5,11 @@
 namespace petlab::reports {
 namespace {
 
-TEST_CASE("The display width counts what a terminal draws", "[reports]") {
+TEST_CASE("The display width counts terminal columns", "[reports]") {
   CHECK(display_width("abc") == 3);
   CHECK(display_width("±—−") == 3);
   CHECK(display_width("表") == 2);
-  CHECK(display_width("e\xCC\x81") == 1);  // e and a combining accent
+  CHECK(display_width("e\xCC\x81") == 1);  // an e with a combining accent
   CHECK(display_width("🙂") == 2);
   CHECK(display_width("") == 0);
 }
@@ -25,7 +25,7 @@ TEST_CASE("Invalid UTF-8 and control characters never reach the output", "[repor
   CHECK(printable("表") == "表");
 }
 
-TEST_CASE("Numbers for people have their decimals, commas and a real minus", "[reports]") {
+TEST_CASE("Numbers for people have decimals, commas and a real minus sign", "[reports]") {
   CHECK(number_text(75.314, 2) == "75.31");
   CHECK(number_text(-0.001, 2) == "0.00");
   CHECK(number_text(-1.5, 1) == "−1.5");

@@ -25,7 +25,7 @@ table:
     - {key: both, average_over: [{task: x, name: accuracy}, {task: y, name: accuracy}]}
 )";
 
-TEST_CASE("A cell knows its trials, those without a value too", "[reports]") {
+TEST_CASE("A cell lists its trials, even those without a value", "[reports]") {
   DataMaker make;
   const std::size_t first = make.trial("a", 1, "x");
   make.trial("a", 2, "x");
@@ -36,12 +36,12 @@ TEST_CASE("A cell knows its trials, those without a value too", "[reports]") {
   CHECK(*table.cells[0][0].trials.ids == std::vector<std::string>{"t0", "t1"});
   CHECK(table.cells[0][0].measured.n() == 1);
   CHECK(*table.cells[1][0].trials.ids == std::vector<std::string>{"t2"});
-  // Of an average, those of its parts alone.
+  // An average lists only the trials of its parts.
   CHECK(*table.cells[0][1].trials.ids == std::vector<std::string>{"t0", "t1"});
   CHECK(table.cells[1][1].trials.ids == nullptr);
 }
 
-TEST_CASE("The trials of a report are told once, with what belongs to each", "[reports]") {
+TEST_CASE("The trials of a report are listed once, each with its details", "[reports]") {
   const testing::TempDir folder;
   const auto file = folder.path() / "petlab.db";
   testing::make_database(file, "s",
@@ -69,10 +69,10 @@ TEST_CASE("The trials of a report are told once, with what belongs to each", "[r
   CHECK(records[1].attempts[0].reason == "no good");
   CHECK(records[2].attempts.empty());
 
-  // The logs of those that have not finished, as far as there is room.
-  std::vector<std::string> asked;
+  // Logs of unfinished trials are included up to the limit.
+  std::vector<std::string> read_logs;
   const auto log = [&](const std::string& trial, std::int64_t attempt) {
-    asked.push_back(trial);
+    read_logs.push_back(trial);
     return trial + std::to_string(attempt) + " one\n\x1b[31mtwo\n";
   };
   add_logs(records, log, {.log_bytes = 10});
@@ -80,11 +80,11 @@ TEST_CASE("The trials of a report are told once, with what belongs to each", "[r
   add_logs(records, log);
   CHECK(records[1].attempts[0].log == std::vector<std::string>{"bb1 one", "\uFFFD[31mtwo"});
   CHECK(records[0].attempts[0].log.empty());
-  CHECK(asked == std::vector<std::string>{"bb", "bb"});
+  CHECK(read_logs == std::vector<std::string>{"bb", "bb"});
 
   const auto json = nlohmann::json::parse(trials_json(records));
   CHECK(json["same"]["module_bottleneck"] == "16");
-  // Of the first the size was measured; the others are told once.
+  // The first trial has a measured size; the others share one configuration.
   REQUIRE(json["configurations"].size() == 2);
   CHECK(json["configurations"][0] == nlohmann::json{{"bls_bits", "6400"}});
   CHECK(json["trials"]["bb"]["configuration"] == json["trials"]["cc"]["configuration"]);
@@ -96,7 +96,7 @@ TEST_CASE("The trials of a report are told once, with what belongs to each", "[r
   CHECK_FALSE(json["trials"]["cc"].contains("attempts"));
 }
 
-// Validation at each of `steps` steps of trial "aa".
+// Creates a database in which trial "aa" was validated at each of `steps` steps.
 std::filesystem::path validated(const testing::TempDir& folder, std::int64_t steps) {
   const auto file = folder.path() / "petlab.db";
   results::Store store(file);
@@ -121,7 +121,7 @@ std::filesystem::path validated(const testing::TempDir& folder, std::int64_t ste
   return file;
 }
 
-TEST_CASE("Learning curves are what was reported at several steps, thinned", "[reports]") {
+TEST_CASE("Learning curves have the values reported at several steps, thinned", "[reports]") {
   const testing::TempDir folder;
   const auto file = validated(folder, 1000);
   std::vector<TrialRecord> records(2);
@@ -135,7 +135,7 @@ TEST_CASE("Learning curves are what was reported at several steps, thinned", "[r
   CHECK(curve.points.size() <= PageRoom::kCurvePoints);
   CHECK(curve.points.front().first == 1);
   CHECK(curve.points.back().first == 1000);
-  // The one step that stands out is not lost.
+  // The one outlier is kept.
   CHECK(std::any_of(curve.points.begin(), curve.points.end(),
                     [](const auto& point) { return point == std::pair(std::int64_t{500}, 9.0); }));
   CHECK(records[1].curves.empty());
@@ -148,7 +148,7 @@ TEST_CASE("Learning curves are what was reported at several steps, thinned", "[r
   CHECK(beyond[0].curves.empty());
 }
 
-TEST_CASE("A curve that is thinned keeps its ends and what stands out", "[reports]") {
+TEST_CASE("A thinned curve keeps its ends and outliers", "[reports]") {
   const std::vector<double> few = {1, 2, 3};
   CHECK(thinned(few, 4) == std::vector<std::size_t>{0, 1, 2});
   std::vector<double> many(1000, 0.0);
@@ -165,7 +165,7 @@ TEST_CASE("A curve that is thinned keeps its ends and what stands out", "[report
   }
 }
 
-TEST_CASE("A page has the trials of its cells, joined over its reports", "[reports]") {
+TEST_CASE("A page lists the trials of its cells, merged over its reports", "[reports]") {
   DataMaker make;
   make.score(make.trial("a</script>", 1, "x"), "accuracy", 0.5);
   Report one = make_report(testing::definition(kByVariant), make.data, {});

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/prose/check.py on bad prose: each fault is reported, and code is not read.
+"""Tests scripts/prose/check.py on bad prose: it reports each fault and ignores code.
 
 Exit code 77 (skipped) if the linter is not installed (scripts/prose_venv.sh installs it).
 """
@@ -28,7 +28,7 @@ class ProseCheck(unittest.TestCase):
         return done.stdout.splitlines()[:-1]
 
     def petlab(self, purpose=PURPOSE, option="the sweep file"):
-        """A program whose help has one command with these texts."""
+        """Writes a program whose help has one command with these texts."""
         program = self.root / "petlab"
         program.write_text(f"""#!/bin/sh
 case "$2" in
@@ -69,7 +69,7 @@ esac
         found, = self.check("It is read, was closed, and is then removed.\n")
         self.assertIn("a chain of passive verbs (is read, was closed", found)
 
-    def test_code_is_no_prose(self):
+    def test_code_is_not_checked_as_prose(self):
         self.assertEqual(self.check("Run `it goes on`.\n\n```sh\nit goes on\n```\n"), [])
 
     def test_help_is_checked(self):

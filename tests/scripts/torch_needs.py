@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""scripts/torch_needs.py on wheels that are metadata alone: of a CPU build, of CUDA builds.
+"""Tests scripts/torch_needs.py on wheels with metadata only, of a CPU build and of CUDA builds.
 
-Run with a Python that has pip; exit code 77 (skipped) where that of PETLAB_HOME is not there.
+Runs the Python in PETLAB_HOME, which needs pip. The exit code is 77 (skipped) without it.
 """
 import os
 import pathlib
@@ -53,7 +53,7 @@ class TorchNeeds(unittest.TestCase):
             + [f"Requires-Dist: {line}\n" for line in requires]))
 
     def run_it(self, what):
-        # -S: none but the made wheels, whatever this machine's LibTorch came with.
+        # -S: finds only the test's wheels, and not those of this machine's LibTorch.
         return subprocess.run([PYTHON, "-S", SOURCE / "scripts/torch_needs.py", what],
                               env={**os.environ, "PYTHONPATH": self.folder.name},
                               capture_output=True, text=True, check=False)
@@ -76,7 +76,7 @@ class TorchNeeds(unittest.TestCase):
                                              "nvidia-cudnn-cu13==9.20.0.48"])
         self.assertEqual(self.run_it("python").returncode, 1)
 
-    def test_what_is_there_is_not_needed_any_more(self):
+    def test_installed_libraries_are_not_needed(self):
         self.has("torch", "2.13.0", CUDA_13)
         self.has("cuda-toolkit", "13.0.3.0", TOOLKIT)
         self.has("nvidia-cuda-runtime", "13.0.96")
@@ -88,12 +88,12 @@ class TorchNeeds(unittest.TestCase):
         self.assertEqual(self.needs("gpu"), [])
         self.assertEqual(self.run_it("python").returncode, 0)
 
-    def test_another_version_is_not_what_is_needed(self):
+    def test_another_version_does_not_satisfy_a_need(self):
         self.has("torch", "2.13.0", CUDA_13)
         self.has("cuda-toolkit", "12.9.1")
         self.assertEqual(self.needs("cpu"), ["cuda-toolkit[cudart,cupti]==13.0.3"])
 
-    def test_wheels_that_name_each_library_are_understood(self):
+    def test_wheels_that_list_each_library_are_understood(self):
         self.has("torch", "2.8.0", CUDA_12)
         self.assertEqual(self.needs("cpu"), ["nvidia-cuda-runtime-cu12==12.8.90",
                                              "nvidia-cuda-cupti-cu12==12.8.90"])

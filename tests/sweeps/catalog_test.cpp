@@ -37,7 +37,7 @@ bool has_problem(const TrialConfig& config, const std::string& field) {
 
 }  // namespace
 
-TEST_CASE("The table of modules names fields that exist, each size a field", "[sweeps]") {
+TEST_CASE("The table of modules has only known fields, and each size is a field", "[sweeps]") {
   for (const ModuleRow& row : modules()) {
     INFO(row.kind);
     for (const std::string_view field : row.fields) CHECK(find_field(field) != nullptr);
@@ -57,7 +57,7 @@ TEST_CASE("The table of modules names fields that exist, each size a field", "[s
                     "head_only or hyperformer++");
 }
 
-TEST_CASE("Every built-in task is complete, and its metrics exist", "[sweeps]") {
+TEST_CASE("Every built-in task is complete, with known metrics", "[sweeps]") {
   std::set<std::string> names;
   std::set<std::string> digests;
   for (const TaskDeclaration& task : tasks()) {
@@ -92,7 +92,7 @@ TEST_CASE("Every built-in task is complete, and its metrics exist", "[sweeps]") 
   CHECK(find_task("qnli")->text_to_text.source == "qnli question: {text1} sentence: {text2}");
 }
 
-TEST_CASE("A task's identity leaves out where it lies and what it says of itself", "[sweeps]") {
+TEST_CASE("A task's identity does not depend on its folder and descriptions", "[sweeps]") {
   TaskDeclaration task = *find_task("rte");
   const std::string digest = task_digest(task);
   task.help = "other";
@@ -104,7 +104,7 @@ TEST_CASE("A task's identity leaves out where it lies and what it says of itself
   CHECK(task_digest(task) != digest);
 }
 
-TEST_CASE("Labels are names, and numbers where no name is a number", "[sweeps]") {
+TEST_CASE("Labels are names, or numbers if no name is a number", "[sweeps]") {
   const TaskDeclaration& rte = *find_task("rte");
   CHECK(class_of(rte, "entailment") == 0U);
   CHECK(class_of(rte, "not_entailment") == 1U);
@@ -125,7 +125,7 @@ TEST_CASE("Labels are names, and numbers where no name is a number", "[sweeps]")
   CHECK_FALSE(class_of(stars, ""));
 }
 
-TEST_CASE("The files of the tasks are found in the real data", "[sweeps]") {
+TEST_CASE("The tasks' files are found in the real data", "[sweeps]") {
   const auto data = petlab::testing::real_data();
   if (!data) return;
   const std::vector<std::filesystem::path> folders{*data};
@@ -142,7 +142,7 @@ TEST_CASE("The files of the tasks are found in the real data", "[sweeps]") {
   CHECK(found >= 5);
 }
 
-TEST_CASE("A missing data file is named, with where it comes from", "[sweeps]") {
+TEST_CASE("A missing data file is reported, with its source", "[sweeps]") {
   const TempDir folder;
   const std::vector<std::filesystem::path> folders{folder.path(), "/nowhere"};
   folder.write("glue/QNLI/dev.tsv", "");
@@ -153,7 +153,7 @@ TEST_CASE("A missing data file is named, with where it comes from", "[sweeps]") 
                         "gluebenchmark.com/tasks, unpacked to a "
                         "data folder as glue/QNLI; petlab fetch data qnli does that (set "
                         "PETLAB_DATA to add a folder)");
-  // JSON lines stand in where they are complete.
+  // JSON Lines files are used instead once they are complete.
   folder.write("glue/QNLI/train.jsonl", "");
   CHECK_THROWS_AS(find_task_files(*find_task("qnli"), folders), Error);
   folder.write("glue/QNLI/dev.jsonl", "");
@@ -165,7 +165,7 @@ TEST_CASE("A missing data file is named, with where it comes from", "[sweeps]") 
                     petlab::testing::has_text("is in none of the folders (none are set)"));
 }
 
-TEST_CASE("Each field out of its range is a problem of that field", "[sweeps]") {
+TEST_CASE("A value out of range is a problem of its field", "[sweeps]") {
   TrialConfig good;
   good.backbone = "minilm";
   good.tasks = {"cola"};
@@ -195,13 +195,13 @@ TEST_CASE("Each field out of its range is a problem of that field", "[sweeps]") 
                       c.module.sparsity_ratio = 1.5;
                     }),
                     "module.sparsity_ratio"));
-  // Out of range, but it means nothing here.
+  // Out of range, but the trial does not use this field.
   CHECK(validate(with([](auto& c) { c.module.sparsity_ratio = 1.5; })).empty());
   CHECK(validate(with([](auto& c) { c.training.learning_rate = -0.1; }))[0].message ==
         "is -0.1, must be a number > 0");
 }
 
-TEST_CASE("The ends of a range are in it or not as its text says", "[sweeps]") {
+TEST_CASE("The ends of a range are included or not as its text says", "[sweeps]") {
   TrialConfig good;
   good.backbone = "minilm";
   good.tasks = {"cola"};
@@ -230,7 +230,7 @@ TEST_CASE("The ends of a range are in it or not as its text says", "[sweeps]") {
   }
 }
 
-TEST_CASE("Backbones are counted as the paper counts them", "[sweeps]") {
+TEST_CASE("Parameters of backbones are counted as in the paper", "[sweeps]") {
   const Home home;
   const BackboneShape roberta = read_backbone_shape(home.locations().models() / "roberta-base");
   CHECK(roberta.parameters() == 124'645'632);
@@ -241,7 +241,7 @@ TEST_CASE("Backbones are counted as the paper counts them", "[sweeps]") {
   const BackboneShape t5 = read_backbone_shape(home.locations().models() / "t5-base");
   CHECK(t5.parameters() == 222'903'552);
   CHECK(t5.layers() == 24);
-  // The output projection of a T5 1.1, as transformers 4 and 5 save its configuration.
+  // A T5 1.1 has an output projection. transformers 4 and 5 save its configuration differently.
   for (const char* const fields : {R"("tie_word_embeddings":false)",
                                    R"("tie_word_embeddings":true,"scale_decoder_outputs":false)"}) {
     home.folder().write("models/t5-v1_1/config.json",
@@ -257,7 +257,7 @@ TEST_CASE("Backbones are counted as the paper counts them", "[sweeps]") {
   CHECK(read_backbone_shape(home.locations().models() / "t5-3b").parameters() == 2'851'598'336);
 }
 
-TEST_CASE("A config.json without a usable shape is refused by name", "[sweeps]") {
+TEST_CASE("A config.json without a usable shape is refused with its field", "[sweeps]") {
   const TempDir folder;
   const auto check = [&](const std::string& text, const std::string& message) {
     folder.write("config.json", text);
@@ -274,7 +274,7 @@ TEST_CASE("A config.json without a usable shape is refused by name", "[sweeps]")
         "num_attention_heads: found 3, expected a divisor of hidden_size (10)");
 }
 
-TEST_CASE("Locations come from the environment that is passed in", "[sweeps]") {
+TEST_CASE("Locations come from the given environment", "[sweeps]") {
   const Locations all = find_locations(environment_of(
       {{"PETLAB_HOME", "/h"}, {"XDG_DATA_HOME", "/x"}, {"HOME", "/u"}, {"PETLAB_DATA", "/d"}}));
   CHECK(all.home == "/h");
@@ -289,7 +289,7 @@ TEST_CASE("Locations come from the environment that is passed in", "[sweeps]") {
       "none of PETLAB_HOME, XDG_DATA_HOME and HOME is set; set one to place petlab's folder");
 }
 
-TEST_CASE("States have the words of the design", "[sweeps]") {
+TEST_CASE("Trial states have their documented names", "[sweeps]") {
   const std::vector<std::string> words = {"new",    "running", "interrupted", "done",
                                           "cached", "stale",   "failed",      "cancelled"};
   for (const std::string& word : words) {
@@ -299,7 +299,7 @@ TEST_CASE("States have the words of the design", "[sweeps]") {
   CHECK_FALSE(trial_state_from("fresh"));
 }
 
-TEST_CASE("The nearest word is near", "[sweeps]") {
+TEST_CASE("The nearest word is similar or empty", "[sweeps]") {
   const std::vector<std::string> words{"seed", "training.epochs", "module"};
   CHECK(nearest_word("sede", words) == "seed");
   CHECK(nearest_word("training.epoch", words) == "training.epochs");

@@ -7,7 +7,7 @@
 namespace petlab::sweeps {
 namespace {
 
-// `word op [value|'value'…]`, one after the other.
+// Prints each condition as `word op [value|'value'…]`.
 std::string read(std::string_view text) {
   std::string all;
   for (const WrittenCondition& condition : parse_conditions(text, "--where")) {
@@ -37,7 +37,7 @@ std::string typed(std::string_view text, FieldType type) {
   }
 }
 
-TEST_CASE("Conditions are divided by and, or by a comma", "[sweeps]") {
+TEST_CASE("Conditions are separated by and, or by a comma", "[sweeps]") {
   CHECK(read("task=cola and module_kind=adapter") == "task 0 cola; module_kind 0 adapter");
   CHECK(read("variant=propetl,seed=42") == "variant 0 propetl; seed 0 42");
   CHECK(read("task=cola,rte , seed != 1,2 AND user.width>=3") ==
@@ -47,7 +47,7 @@ TEST_CASE("Conditions are divided by and, or by a comma", "[sweeps]") {
   CHECK(read("and=and") == "and 0 and");
 }
 
-TEST_CASE("A condition that cannot be read says what was found and expected", "[sweeps]") {
+TEST_CASE("The error about an invalid condition says what was found and expected", "[sweeps]") {
   CHECK(refused_conditions("") == "--where: found nothing, expected a condition such as task=cola");
   CHECK(refused_conditions("task") ==
         "--where: found nothing after 'task', expected one of = != < <= > >=");
@@ -69,7 +69,7 @@ TEST_CASE("A condition that cannot be read says what was found and expected", "[
   CHECK(refused_conditions("=1") == "--where: found '=1', expected a condition such as task=cola");
 }
 
-TEST_CASE("Values are read in the type of their field", "[sweeps]") {
+TEST_CASE("Values are parsed as the type of their field", "[sweeps]") {
   CHECK(typed("seed=1..3,7", FieldType::integer) == "[1,2,3,7]");
   CHECK(typed("rate=1e-4,+2,null", FieldType::number) == "[0.0001,2.0,null]");
   CHECK(typed("share=true,0", FieldType::boolean) == "[true,false]");

@@ -31,12 +31,12 @@ std::vector<const SweepTrial*> trials_of(const Sweep& sweep, const std::string& 
 
 }  // namespace
 
-TEST_CASE("The quickstart sweep takes sharing and masking apart at equal storage", "[sweeps]") {
+TEST_CASE("The quickstart sweep compares sharing and masking at equal storage", "[sweeps]") {
   const Home home;
   const Sweep sweep = load_sweep(kSweeps / "quickstart.yaml", home.locations());
   CHECK(sweep.trials.size() == 20 + 4);
   CHECK(sweep.notes.empty());
-  // The further sizes of the figure are of one task and one seed.
+  // The figure's other sizes have one task and one seed.
   for (const std::string variant : {"vanilla_4", "vanilla_64", "propetl_4", "propetl_64"}) {
     CHECK(trials_of(sweep, variant).size() == 1);
   }
@@ -51,14 +51,15 @@ TEST_CASE("The quickstart sweep takes sharing and masking apart at equal storage
   }
 }
 
-TEST_CASE("The GLUE example has a plan without notes", "[sweeps]") {
+TEST_CASE("The GLUE example is planned without notes", "[sweeps]") {
   const Home home;
   const Sweep sweep = load_sweep(kSweeps / "glue-small.yaml", home.locations());
   CHECK(sweep.trials.size() == 4);
   CHECK(sweep.notes.empty());
 }
 
-TEST_CASE("The sweep of every module has each vanilla and as ProPETL on each task", "[sweeps]") {
+TEST_CASE("The sweep of all modules has each of them vanilla and as ProPETL on each task",
+          "[sweeps]") {
   const Home home;
   const Sweep sweep = load_sweep(kSweeps / "minilm-glue.yaml", home.locations());
   CHECK(sweep.trials.size() == 50);
@@ -77,7 +78,7 @@ TEST_CASE("The sweep of every module has each vanilla and as ProPETL on each tas
   CHECK(trials_of(sweep, "random_adapter").size() == 6);  // two tasks, three seeds
 }
 
-TEST_CASE("The sweep of both types has each trial in float32 and in bfloat16", "[sweeps]") {
+TEST_CASE("The sweep of compute types has each trial in float32 and in bfloat16", "[sweeps]") {
   const Home home;
   const Sweep sweep = load_sweep(kSweeps / "minilm-compute.yaml", home.locations());
   CHECK(sweep.trials.size() == 24);
@@ -88,7 +89,7 @@ TEST_CASE("The sweep of both types has each trial in float32 and in bfloat16", "
         std::map<ComputeType, std::size_t>{{ComputeType::float32, 12}, {ComputeType::bf16, 12}});
 }
 
-TEST_CASE("The documentation's example is a sweep", "[sweeps]") {
+TEST_CASE("The documentation's example is a valid sweep", "[sweeps]") {
   const Home home;
   std::ifstream in(petlab::testing::source_dir() / "docs/reference/sweep-files.md");
   std::stringstream page;
@@ -98,7 +99,7 @@ TEST_CASE("The documentation's example is a sweep", "[sweeps]") {
   const std::size_t begin = text.find(fence) + fence.size();
   const Sweep sweep = home.load(text.substr(begin, text.find("```", begin) - begin));
   CHECK(sweep.trials.size() == 56);
-  // Its grid is over the bottleneck: each point has its own equal storage.
+  // The grid is over the bottleneck, so storage is equal at each grid point.
   std::map<std::int64_t, double> propetl;
   for (const SweepTrial* trial : trials_of(sweep, "propetl")) {
     propetl[trial->config.module.bottleneck] = *trial->bls_bits;
@@ -137,7 +138,7 @@ std::size_t common(const Sweep& a, const Sweep& b) {
 
 }  // namespace
 
-TEST_CASE("The paper's sweeps have its rows, tasks and seeds, and share their trials", "[sweeps]") {
+TEST_CASE("The paper's sweeps have its rows, tasks and seeds, and share trials", "[sweeps]") {
   const Home home;
   const Sweep table1 = paper(home, "table1");
   const Sweep table4 = paper(home, "table4");
@@ -164,14 +165,14 @@ TEST_CASE("The paper's sweeps have its rows, tasks and seeds, and share their tr
   CHECK(common(table8, table1) == table8.trials.size());
   CHECK(common(table4, table1) == 3 * 24);    // propetl
   CHECK(common(table5, table1) == 3 * 24);    // vanilla
-  CHECK(common(table13, table4) == 12 * 24);  // all but random
+  CHECK(common(table13, table4) == 12 * 24);  // all except random
   CHECK(common(table13, table5) == 3 * 24);   // pruned is only_mask at equal k and bn
   CHECK(common(figure4, table1) == 3 * 24);   // k = 0.5
 }
 
 namespace {
 
-/// A home with backbones of the shapes of T5-base and T5-3B, too.
+/// A home that also has backbones with the shapes of T5-base and T5-3B.
 struct PaperHome : Home {
   PaperHome() {
     t5_backbone("t5-base", 768, 12, 12, 64, 3072);
@@ -187,7 +188,7 @@ nlohmann::json published(const std::string& table) {
 
 }  // namespace
 
-TEST_CASE("The paper's sweeps of T5 have its rows, and share their trials", "[sweeps]") {
+TEST_CASE("The paper's sweeps of T5 have its rows, and share trials", "[sweeps]") {
   const PaperHome home;
   const Sweep table2 = paper(home, "table2");
   const Sweep table3 = paper(home, "table3");
@@ -201,7 +202,7 @@ TEST_CASE("The paper's sweeps of T5 have its rows, and share their trials", "[sw
     INFO(sweep->name);
     CHECK(sweep->notes.empty());
   }
-  // Of table 2, that its multi-task rows leave the list of single tasks alone.
+  // Table 2 has a note that its multi-task rows ignore the list of single tasks.
   REQUIRE(table2.notes.size() == 1);
   CHECK(table2.notes[0].find(
             "the values of task change nothing for hyperformer, full_finetuning, "
@@ -215,24 +216,24 @@ TEST_CASE("The paper's sweeps of T5 have its rows, and share their trials", "[sw
   CHECK(table14.trials.size() == 1 + 7 + 7);
   CHECK(table15.trials.size() == 1 + 8 + 7);
   CHECK(table16.trials.size() == 3 * (1 + 11 + 14));
-  CHECK(common(table11, table2) == 3);      // OR is ProPETL as it is
-  CHECK(common(table16, table2) == 5 * 3);  // all multi-task rows of table 2 but the hypernetwork's
-  CHECK(common(table13, table4) == 4);      // all but random
+  CHECK(common(table11, table2) == 3);      // OR is plain ProPETL
+  CHECK(common(table16, table2) == 5 * 3);  // multi-task rows of table 2 except the hypernetwork
+  CHECK(common(table13, table4) == 4);      // all except random
   CHECK(common(table15, table4) == 1);      // ProPETL with a bottleneck of 384
   CHECK(common(table14, table15) == 0);
-  // Altogether, each once, with those of RoBERTa.
+  // The number of all trials, including RoBERTa's, with and without repetitions.
   std::set<std::string> all;
   std::size_t sum = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kSweeps / "paper")) {
-    const std::set<std::string> own = ids(load_sweep(entry.path(), home.locations()));
-    sum += own.size();
-    all.insert(own.begin(), own.end());
+    const std::set<std::string> of_sweep = ids(load_sweep(entry.path(), home.locations()));
+    sum += of_sweep.size();
+    all.insert(of_sweep.begin(), of_sweep.end());
   }
   CHECK(sum == 1824 + 203);
   CHECK(all.size() == 1176 + 180);
 }
 
-TEST_CASE("The settings that table 10 prints are those of the sweeps", "[sweeps]") {
+TEST_CASE("The sweeps have the settings of table 10", "[sweeps]") {
   const PaperHome home;
   const nlohmann::json table = published("table10");
   const std::map<std::string, std::string> columns = {
@@ -272,7 +273,7 @@ TEST_CASE("The paper's sweeps of T5 have the printed storage", "[sweeps]") {
     std::size_t rows = 0;
     const nlohmann::json printed_rows = published(name).at("rows");
     for (const auto& [row, values] : printed_rows.items()) {
-      // Misprinted sizes: their storage is that of 768 and 3072 (reference/method.md).
+      // Two sizes are misprinted: their storage belongs to 768 and 3072 (reference/method.md).
       std::string variant = row == "adapter bn=769"            ? "adapter bn=768"
                             : row == "propetl_adapter bn=3042" ? "propetl_adapter bn=3072"
                                                                : row;
@@ -304,7 +305,7 @@ TEST_CASE("Table 2's hypernetwork has the printed storage", "[sweeps]") {
   }
 }
 
-TEST_CASE("The paper's sweeps have the printed storage, errata aside", "[sweeps]") {
+TEST_CASE("The paper's sweeps have the printed storage, except errata", "[sweeps]") {
   const Home home;
   const auto percent = [&](const Sweep& sweep, const std::string& variant) {
     const std::int64_t parameters = sweep.backbone_shapes.at("roberta-base").parameters();

@@ -9,10 +9,11 @@ namespace {
 using petlab::sweeps::testing::Home;
 using Strings = std::vector<std::string>;
 
-TEST_CASE("What an encoder cannot do is said where the backbone is there", "[sweeps]") {
+TEST_CASE("Fields that an encoder does not support are reported once the backbone is known",
+          "[sweeps]") {
   const Home home;
   home.t5_backbone("t5-small", 512, 6);
-  const std::string asked =
+  const std::string settings =
       "  module.kind: lora\n"
       "  module.cross_attention: true\n"
       "  data.max_target_tokens: 64\n"
@@ -21,7 +22,7 @@ TEST_CASE("What an encoder cannot do is said where the backbone is there", "[swe
       "  training: {steps: 10, warmup_steps: 2, evaluate_every: 5, label_smoothing: 0.1}\n"
       "  evaluation.keep_predictions: true\n";
   const Strings found =
-      home.problems("sweep: t\nbase:\n  backbone: minilm\n  task: cola\n" + asked);
+      home.problems("sweep: t\nbase:\n  backbone: minilm\n  task: cola\n" + settings);
   const std::string encoder = " (the default) with an encoder (bert)";
   CHECK(found ==
         Strings{"sweep.yaml:6: module.cross_attention: found true, expected false" + encoder,
@@ -32,7 +33,7 @@ TEST_CASE("What an encoder cannot do is said where the backbone is there", "[swe
                 "sweep.yaml:8: decoding.max_tokens: found 9, expected 0" + encoder,
                 "sweep.yaml:8: decoding.min_tokens: found 2, expected 0" + encoder,
                 "sweep.yaml:8: decoding.no_repeat_ngrams: found 3, expected 0" + encoder});
-  const Sweep sweep = home.load("sweep: t\nbase:\n  backbone: t5-small\n  task: cola\n" + asked);
+  const Sweep sweep = home.load("sweep: t\nbase:\n  backbone: t5-small\n  task: cola\n" + settings);
   REQUIRE(sweep.trials.size() == 1);
   CHECK(sweep.notes.empty());
   CHECK(sweep.trials[0].config.decoding.beams == 4);
@@ -40,7 +41,7 @@ TEST_CASE("What an encoder cannot do is said where the backbone is there", "[swe
   CHECK(sweep.trials[0].config.evaluation.keep_predictions);
 }
 
-TEST_CASE("A task that asks for texts wants a T5", "[sweeps]") {
+TEST_CASE("A task that generates texts needs a T5", "[sweeps]") {
   const Home home;
   home.t5_backbone("t5-small", 512, 6);
   home.folder().write("mine.yaml",
@@ -52,7 +53,8 @@ TEST_CASE("A task that asks for texts wants a T5", "[sweeps]") {
   CHECK(home.problems("sweep: t\nbase: {backbone: t5-small, task: mine.yaml}\n").empty());
 }
 
-TEST_CASE("A loss over classes has none of a score, which a T5 writes as text", "[sweeps]") {
+TEST_CASE("Label smoothing needs classes, except with a T5 that generates scores as texts",
+          "[sweeps]") {
   const Home home;
   home.t5_backbone("t5-small", 512, 6);
   const std::string rest = "  task: stsb\n  training.label_smoothing: 0.1\n";
@@ -72,7 +74,7 @@ TEST_CASE("A T5 has no head", "[sweeps]") {
               "has no head"});
 }
 
-TEST_CASE("Generated adapters want an encoder and a decoder, and are neither shared nor masked",
+TEST_CASE("Generated adapters need an encoder and a decoder, and cannot be shared or masked",
           "[sweeps]") {
   const Home home;
   home.t5_backbone("t5-small", 512, 6);
@@ -89,7 +91,7 @@ TEST_CASE("Generated adapters want an encoder and a decoder, and are neither sha
                 "hyperformer++",
                 "sweep.yaml:8: module.hyper_embedding: found 0, expected a whole number from 1 to "
                 "65536"});
-  // Of one task too: layers and positions have embeddings all the same.
+  // One task is allowed too, since layers and positions have embeddings.
   const Sweep sweep = home.load("sweep: t\nbase:\n  backbone: t5-small\n  " + kind +
                                 "\nvariants:\n  one: {task: cola}\n  two: {tasks: [cola, rte]}\n"
                                 "  same: {task: cola, module.kind: adapter, module.bottleneck: "
@@ -101,7 +103,7 @@ TEST_CASE("Generated adapters want an encoder and a decoder, and are neither sha
   CHECK(*sweep.trials[2].bls_bits == Approx(*sweep.trials[0].bls_bits).epsilon(0.01));
 }
 
-TEST_CASE("Steps beside epochs are refused, the default that somebody wrote too", "[sweeps]") {
+TEST_CASE("Steps together with epochs are refused, even if epochs has its default", "[sweeps]") {
   const Home home;
   const std::string base = "sweep: t\nbase:\n  backbone: minilm\n  task: cola\n";
   CHECK(home.problems(base + "  training: {steps: 10, warmup_steps: 2}\n").empty());
@@ -116,12 +118,12 @@ TEST_CASE("Steps beside epochs are refused, the default that somebody wrote too"
       home.problems(base + "  training.steps: 10\n  training.epochs: 3\n") ==
       Strings{"sweep.yaml:6: training.epochs: found 3, expected omitted when training.steps is set "
               "(10)"});
-  // A variant that trains for as long as its epochs say.
+  // Variants may use either steps or epochs.
   CHECK(home.problems(base + "variants:\n  a: {training.steps: 10}\n  b: {training.epochs: 3}\n")
             .empty());
 }
 
-TEST_CASE("How masks are combined means something where tasks have masks", "[sweeps]") {
+TEST_CASE("The combination of masks is a field only of trials with task masks", "[sweeps]") {
   const Home home;
   const Sweep sweep = home.load(
       "sweep: t\nbase: {backbone: minilm, module.combine: and}\n"

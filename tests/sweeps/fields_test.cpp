@@ -14,7 +14,7 @@
 namespace petlab::sweeps {
 namespace {
 
-TEST_CASE("Each row of the table of fields agrees with itself", "[sweeps]") {
+TEST_CASE("Each row of the table of fields is consistent", "[sweeps]") {
   std::set<int> places;
   for (const Field& field : fields()) {
     INFO(field.name);
@@ -33,7 +33,7 @@ TEST_CASE("Each row of the table of fields agrees with itself", "[sweeps]") {
   CHECK(*places.rbegin() == static_cast<int>(fields().size()));
 }
 
-TEST_CASE("What a row says in words is what it does", "[sweeps]") {
+TEST_CASE("The texts of a row match its rules", "[sweeps]") {
   CHECK(use_text(*find_field("seed")) == "always");
   CHECK(use_text(*find_field("training.epochs")) == "where `training.steps` is 0");
   CHECK(use_text(*find_field("module.combine")) ==
@@ -57,7 +57,7 @@ TEST_CASE("What a row says in words is what it does", "[sweeps]") {
         "0.003; lora 0.03; prefix 0.0001");
 }
 
-TEST_CASE("Fields that came later are written where they differ from their default", "[sweeps]") {
+TEST_CASE("Fields added later are written only if they differ from their default", "[sweeps]") {
   TrialConfig config = default_config("lora");
   config.backbone = "b";
   config.tasks = {"cola", "rte"};
@@ -71,7 +71,7 @@ TEST_CASE("Fields that came later are written where they differ from their defau
     INFO(field.name);
     CHECK_FALSE(is_written(field, config));
     TrialConfig changed = config;
-    changed.decoding.beams = 4;  // without which penalties mean nothing
+    changed.decoding.beams = 4;  // length penalties need beams
     const nlohmann::json value = field.get(config);
     const nlohmann::json other =
         value.is_boolean()        ? nlohmann::json(true)
@@ -84,7 +84,7 @@ TEST_CASE("Fields that came later are written where they differ from their defau
   }
 }
 
-TEST_CASE("Steps take the place of epochs, and of the warm-up's ratio", "[sweeps]") {
+TEST_CASE("Steps replace epochs, and warm-up steps the warm-up ratio", "[sweeps]") {
   TrialConfig config = default_config("adapter");
   CHECK(is_active(*find_field("training.epochs"), config));
   CHECK(is_active(*find_field("training.warmup_ratio"), config));
@@ -98,7 +98,7 @@ TEST_CASE("Steps take the place of epochs, and of the warm-up's ratio", "[sweeps
   CHECK_FALSE(training.contains("warmup_ratio"));
 }
 
-TEST_CASE("What cannot be together is said, whoever wrote it", "[sweeps]") {
+TEST_CASE("Conflicting fields are reported, in any configuration", "[sweeps]") {
   TrialConfig config = default_config("adapter");
   config.backbone = "b";
   config.tasks = {"cola"};
@@ -128,7 +128,7 @@ TEST_CASE("What cannot be together is said, whoever wrote it", "[sweeps]") {
             {"decoding.beams", "is 0, must be a whole number from 1 to 1024"}});
 }
 
-TEST_CASE("The page on sweep files has every field as its row says", "[sweeps]") {
+TEST_CASE("The page on fields describes every field as in the table", "[sweeps]") {
   const std::string page =
       petlab::testing::read_file(petlab::testing::source_dir() / "docs/reference/fields.md");
   for (const Field& field : fields()) {

@@ -9,7 +9,7 @@
 
 namespace petlab::sweeps::testing {
 
-/// A home with backbones of known shape and a few bytes of weights, in a folder of its own.
+/// A temporary petlab home with backbones of known shape and a few bytes of weights.
 class Home {
  public:
   Home() {
@@ -30,7 +30,7 @@ class Home {
                       types + "}");
     folder_.write("models/" + name + "/model.safetensors", weights);
   }
-  /// A T5 of as many layers in its encoder as in its decoder.
+  /// Adds a T5 with `layers` layers each in its encoder and decoder.
   void t5_backbone(const std::string& name, int d_model, int layers, int heads = 8, int d_kv = 64,
                    int d_ff = 2048) const {
     const std::string d = std::to_string(d_model);
@@ -48,7 +48,7 @@ class Home {
   Sweep load(const std::string& text) const {
     return load_sweep(folder_.write("sweep.yaml", text), locations());
   }
-  /// The problems of the text, without the folder in front.
+  /// The problems of the text, without the folder's path.
   std::vector<std::string> problems(const std::string& text) const {
     try {
       load(text);

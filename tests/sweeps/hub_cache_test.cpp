@@ -22,7 +22,7 @@ Environment environment_with(std::map<std::string, std::string> values) {
   };
 }
 
-// A model as Hugging Face's library lays it out: links from a snapshot to blobs.
+// Adds a model in the layout of Hugging Face's library: a snapshot with links to blobs.
 fs::path add_model(const fs::path& hub, const std::string& folder, const std::string& revision,
                    const std::vector<std::string>& files, bool with_ref = true) {
   const fs::path model = hub / folder;
@@ -47,7 +47,7 @@ Locations locations_of(const fs::path& root) {
 
 }  // namespace
 
-TEST_CASE("Hugging Face's cache is where its libraries look for it", "[sweeps]") {
+TEST_CASE("Hugging Face's cache is found in the folder that its libraries use", "[sweeps]") {
   CHECK(find_hub_cache(environment_with({{"HF_HUB_CACHE", "/c"}, {"HF_HOME", "/h"}})) == "/c");
   CHECK(find_hub_cache(environment_with({{"HF_HUB_CACHE", ""}, {"HF_HOME", "/h"}})) == "/h/hub");
   CHECK(find_hub_cache(environment_with({{"XDG_CACHE_HOME", "/x"}, {"HOME", "/u"}})) ==
@@ -77,18 +77,18 @@ TEST_CASE("A backbone is found in Hugging Face's cache by its name", "[sweeps]")
     CHECK(backbone_folder(locations, "FacebookAI/roberta-base", root.path()) ==
           root.path() / "FacebookAI/roberta-base");
   }
-  SECTION("and of two, the one that has just that name") {
+  SECTION("and of two models, the one with exactly that name") {
     const fs::path old = add_model(locations.hub, "models--roberta-base", "5b0c9d6a",
                                    {"config.json", "model.safetensors"});
     CHECK(backbone_folder(locations, "roberta-base", root.path()) == old);
     CHECK(backbone_folder(locations, "FacebookAI/roberta-base", root.path()) == snapshot);
   }
-  SECTION("an owner that has it not is not found") {
+  SECTION("but not with another owner") {
     CHECK_THROWS_AS(backbone_folder(locations, "google/roberta-base", root.path()), Error);
   }
 }
 
-TEST_CASE("The revision main of a cached model counts, or its only one", "[sweeps]") {
+TEST_CASE("A cached model's revision is main, or its only one", "[sweeps]") {
   const petlab::testing::TempDir root;
   const fs::path hub = root.path();
   add_model(hub, "models--o--m", "old", {"config.json", "model.safetensors"});
@@ -106,7 +106,7 @@ TEST_CASE("The revision main of a cached model counts, or its only one", "[sweep
   CHECK(cached_models(hub / "nowhere", "m").empty());
 }
 
-TEST_CASE("A revision of a cached model is named behind an @", "[sweeps]") {
+TEST_CASE("A revision of a cached model is selected after an @", "[sweeps]") {
   const petlab::testing::TempDir root;
   const Locations locations = locations_of(root.path());
   const fs::path& hub = locations.hub;
@@ -144,11 +144,11 @@ TEST_CASE("A revision of a cached model is named behind an @", "[sweeps]") {
                                             " with config.json and weights does not exist");
 }
 
-TEST_CASE("A cached model that is not whole, or whose name two have, is refused", "[sweeps]") {
+TEST_CASE("An incomplete cached model, or an ambiguous name, is refused", "[sweeps]") {
   const petlab::testing::TempDir root;
   const Locations locations = locations_of(root.path());
   const fs::path part = add_model(locations.hub, "models--o--part", "r", {"config.json"});
-  // The link of a file that is being downloaded leads nowhere.
+  // While a file is being downloaded its link is broken.
   fs::create_symlink("../../blobs/later", part / "model.safetensors");
   CHECK_THROWS_WITH(backbone_folder(locations, "part", root.path()),
                     "backbone part: found " + part.string() +

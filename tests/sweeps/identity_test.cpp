@@ -36,8 +36,7 @@ std::string id_of(const TrialConfig& config) {
 
 }  // namespace
 
-TEST_CASE("The type that a trial computes in is part of its id, and float32 goes without saying",
-          "[sweeps]") {
+TEST_CASE("A trial's compute type is part of its id, but float32 is not written", "[sweeps]") {
   TrialConfig config = config_of("adapter", "cola");
   const std::string exact = id_of(config);
   CHECK(to_json(config).dump().find("compute") == std::string::npos);
@@ -51,8 +50,7 @@ TEST_CASE("The type that a trial computes in is part of its id, and float32 goes
 }
 
 TEST_CASE("Ten ids are frozen", "[sweeps]") {
-  // A change here makes every recorded result of these trials unreachable: none is acceptable
-  // without a new identity version.
+  // A change of these ids makes recorded results unreachable. It needs a new identity version.
   std::vector<std::pair<std::string, TrialConfig>> frozen;
   TrialConfig config = config_of("adapter", "cola");
   frozen.emplace_back("a0f9717543fa00b6", config);
@@ -91,14 +89,14 @@ TEST_CASE("The ids of generated adapters are frozen", "[sweeps]") {
   TrialConfig config = config_of("hyperformer++", "cola");
   config.tasks = {"cola", "rte"};
   CHECK(id_of(config) == "d761f6b0a478c577");
-  config.module.bottleneck = 64;  // no default of this kind
+  config.module.bottleneck = 64;  // not this kind's default
   CHECK(id_of(config) == "fdfe73fea178aef8");
   config.module.bottleneck = 24;
   config.module.hyper_hidden = 32;
   CHECK(id_of(config) == "27969f9608467579");
 }
 
-TEST_CASE("Every field that decides numbers changes the id, the others do not", "[sweeps]") {
+TEST_CASE("Fields that affect results change the id, the others do not", "[sweeps]") {
   for (const ModuleRow& row : modules()) {
     const std::string kind(row.kind);
     TrialConfig config = config_of(kind, "cola");
@@ -125,7 +123,7 @@ TEST_CASE("Every field that decides numbers changes the id, the others do not", 
   }
 }
 
-TEST_CASE("The order of the user's keys makes no trial another", "[sweeps]") {
+TEST_CASE("The order of user keys does not change the id", "[sweeps]") {
   TrialConfig config = config_of("adapter", "cola");
   config.user = R"({"a":1,"b":2})";
   const std::string before = id_of(config);
@@ -135,7 +133,7 @@ TEST_CASE("The order of the user's keys makes no trial another", "[sweeps]") {
   CHECK(id_of(config) != before);
 }
 
-TEST_CASE("A backbone counts by its content, not by its place", "[sweeps]") {
+TEST_CASE("A backbone is identified by its content, not by its path", "[sweeps]") {
   const Home home;
   home.backbone("copy", 384, 6, 30522, "weights of minilm");
   home.backbone("other", 384, 6, 30522, "weights of others");
@@ -157,7 +155,7 @@ TEST_CASE("A backbone counts by its content, not by its place", "[sweeps]") {
   CHECK(by_path.trials[0].config.backbone == (models / "elsewhere/minilm").string());
 }
 
-TEST_CASE("A sharded backbone counts with its shards", "[sweeps]") {
+TEST_CASE("A sharded backbone is identified by its shards", "[sweeps]") {
   const TempDir folder;
   folder.write("config.json", "{}");
   FileDigests digests({});
@@ -184,34 +182,34 @@ TEST_CASE("A sharded backbone counts with its shards", "[sweeps]") {
   CHECK(backbone_digest(folder.path(), digests) != digest);
 }
 
-TEST_CASE("Digests are remembered until the file changes, whatever the cache holds", "[sweeps]") {
+TEST_CASE("Digests are cached until the file changes, and a broken cache is ignored", "[sweeps]") {
   const TempDir folder;
   const auto file = folder.write("data.bin", "abc");
   const auto cache = folder.path() / "cache";
   const std::string abc = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
   CHECK(FileDigests(cache).of(file) == abc);
-  // What the cache says is believed …
+  // The cached digest is used …
   std::string text = petlab::testing::read_file(cache / "digests.json");
-  const std::string told = "sha256:" + std::string(64, 'f');
-  text.replace(text.find(abc), abc.size(), told);
+  const std::string cached = "sha256:" + std::string(64, 'f');
+  text.replace(text.find(abc), abc.size(), cached);
   folder.write("cache/digests.json", text);
-  CHECK(FileDigests(cache).of(file) == told);
-  // … until the file is another, or the cache is no cache.
+  CHECK(FileDigests(cache).of(file) == cached);
+  // … until the file changes or the cache is invalid.
   folder.write("data.bin", "abcd");
-  CHECK(FileDigests(cache).of(file) != told);
+  CHECK(FileDigests(cache).of(file) != cached);
   folder.write("data.bin", "abc");
   for (const std::string broken : {"", "{", "[]", R"({"v":1})", R"({"v":2,"digests":{}})",
                                    R"({"v":1,"digests":{"x":7}})", "\xff"}) {
     folder.write("cache/digests.json", broken);
     CHECK(FileDigests(cache).of(file) == abc);
   }
-  // A cache that cannot be written costs nothing but time: here its folder is a file.
+  // A cache that cannot be written only costs time. Here its folder is a file.
   CHECK(FileDigests(file).of(file) == abc);
   CHECK_THROWS_AS(FileDigests(cache).of(folder.path() / "none"), Error);
   CHECK_THROWS_AS(FileDigests(cache).of(folder.path()), Error);
 }
 
-TEST_CASE("Data count by content and layout", "[sweeps]") {
+TEST_CASE("Data are identified by content and layout", "[sweeps]") {
   const TempDir folder;
   folder.write("glue/RTE/train.tsv", "a");
   folder.write("glue/RTE/dev.tsv", "b");
@@ -226,7 +224,7 @@ TEST_CASE("Data count by content and layout", "[sweeps]") {
   CHECK(data_digest(*find_task("rte"), there, digests) != digest);
 }
 
-TEST_CASE("Digests of backbones, data and tasks are frozen: ids are made of them", "[sweeps]") {
+TEST_CASE("Digests of backbones, data and tasks are frozen because ids contain them", "[sweeps]") {
   const TempDir folder;
   FileDigests digests({});
   folder.write("whole/model.safetensors", "weights");
@@ -235,7 +233,7 @@ TEST_CASE("Digests of backbones, data and tasks are frozen: ids are made of them
   folder.write("whole/config.json", "{}");
   CHECK(backbone_digest(folder.path() / "whole", digests) ==
         "sha256:5110352829393f7d9567c457db94add6bd4193919fd905bb691a15d9083bae94");
-  // Of shards, each counts once, in the order of their names and not of their tensors.
+  // Each shard counts once, in the order of shard names and not of tensors.
   folder.write("shards/config.json", "{}");
   folder.write("shards/model.safetensors.index.json",
                R"({"weight_map":{"w":"b","v":"a","u":"b"}})");
@@ -260,13 +258,13 @@ TEST_CASE("Digests of backbones, data and tasks are frozen: ids are made of them
         "sha256:3e8be37c4dc55f60c1fa2c7549f3697a9ccc2a51ea9fba632513cae0e63d433d");
 }
 
-TEST_CASE("A digest is computed again where only the file's time is another", "[sweeps]") {
+TEST_CASE("A digest is computed again if only the file's time changed", "[sweeps]") {
   const TempDir folder;
   const auto file = folder.write("data.bin", "abc");
   const auto cache = folder.path() / "cache";
   const std::string before = FileDigests(cache).of(file);
   const auto time = std::filesystem::last_write_time(file);
-  // The same place on the disk and the same size.
+  // Keeps the file's inode and size.
   std::fstream(file, std::ios::in | std::ios::out) << "xyz";
   std::filesystem::last_write_time(file, time + std::chrono::seconds(1));
   CHECK(FileDigests(cache).of(file) != before);

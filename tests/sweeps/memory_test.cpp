@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::int64_t kMib = std::int64_t{1} << 20;
 
-/// Two layers of width 8 and 16, two heads; 1,544 numbers with embeddings and pooler.
+/// Two layers with width 8, feed-forward width 16 and two heads; 1,544 parameters with embeddings
+/// and pooler.
 BackboneShape small_encoder() {
   BackboneShape shape;
   shape.model_type = "bert";
@@ -37,7 +38,7 @@ BackboneShape small_t5() {
   return shape;
 }
 
-/// 512 texts of 8 tokens a step.
+/// Steps of 512 texts with 8 tokens each.
 TrialConfig config_of(const std::string& kind) {
   TrialConfig config = default_config(kind);
   config.tasks = {"cola"};
@@ -57,35 +58,35 @@ TaskDeclaration texts() {
   return task;
 }
 
-TEST_CASE("An adapter's memory is what a hand counts", "[sweeps]") {
+TEST_CASE("An adapter's memory matches a hand count", "[sweeps]") {
   const MemoryEstimate found =
       estimate_memory(config_of("adapter"), small_encoder(), kCola, MemoryDevice::cpu);
   CHECK(found.peak == MemoryPeak::step);
   CHECK(found.tokens == 4096);
   CHECK(found.target_tokens == 0);
   CHECK(found.mapped == 4 * 1544);
-  // A layer's adapter has 2·8 + 2 + 8·2 + 8 numbers, the head 8·8 + 8 + 2·8 + 2.
+  // A layer's adapter has 2·8 + 2 + 8·2 + 8 parameters, the head 8·8 + 8 + 2·8 + 2.
   constexpr std::int64_t kTrained = 2 * 42 + 90;
   CHECK(found.weights == found.mapped + 4 * kTrained);
-  CHECK(found.optimizer == 16 * kTrained);  // gradient, two moments, the best
-  // The first layer keeps what the adapter reads, its inner activation and the norm behind it.
+  CHECK(found.optimizer == 16 * kTrained);  // gradient, two moments, best value
+  // The first layer keeps the adapter's input, its inner activation and the output of the next
+  // norm.
   constexpr std::int64_t kFirst = 4096 * (8 + 2 + 8);
-  // The last one has a query for each text's first token alone.
+  // The last layer has queries only for each text's first token.
   constexpr std::int64_t kLast = 512 * 8 + 2 * 4096 * 8 + 512 * (8 + 16 + 8) + 512 * (8 + 2 + 8);
   constexpr std::int64_t kHead = 512 * 3 * 8;
-  constexpr std::int64_t kProbabilities = 512 * 2 * 16;  // a row of 8 is filled up to 16
+  constexpr std::int64_t kProbabilities = 512 * 2 * 16;  // a row of 8 is padded to 16
   constexpr std::int64_t kFlags = 512 * (8 + 8) + 512 * 2 * 8;
   CHECK(found.activations == 4 * (kFirst + kLast + kHead + kProbabilities) + kFlags);
-  // Two wide blocks and four narrow ones of the first layer.
+  // The first layer's two wide and four narrow blocks.
   CHECK(found.workspace == 4 * 4096 * (2 * 16 + 4 * 8));
   CHECK(found.total() ==
         found.program + found.weights + found.optimizer + found.activations + found.workspace);
 }
 
-TEST_CASE("A GPU keeps the probabilities twice and what was dropped of them, and maps nothing",
-          "[sweeps]") {
+TEST_CASE("A GPU keeps probabilities twice and their dropout flags, and maps nothing", "[sweeps]") {
   TrialConfig config = config_of("adapter");
-  config.training.batch_size = 2048;  // more tokens than an evaluation there has at once
+  config.training.batch_size = 2048;  // more tokens than an evaluation on a GPU
   const auto on_gpu = [&] {
     return estimate_memory(config, small_encoder(), kCola, MemoryDevice::gpu);
   };
@@ -102,16 +103,16 @@ TEST_CASE("A GPU keeps the probabilities twice and what was dropped of them, and
   config.training.dropout = -1;
   config.training.compute = ComputeType::bf16;
   const MemoryEstimate half = on_gpu();
-  // Scores have 32 bits: the softmax, and the queries and keys that they are made of.
+  // Scores have 32 bits: the softmax, and the queries and keys for it.
   constexpr std::int64_t kWide = kProbabilities + (2048 + 4 * 4096) * 8;
   CHECK(half.activations ==
         2 * (kNumbers + 2 * kProbabilities + kWide) + kProbabilities + kDropout);
-  // What is trained stays in float32, with copies in which it is multiplied.
+  // Trained parameters stay in float32, with bfloat16 copies for products.
   CHECK(half.weights == 2 * 1544 + (4 + 2) * 174);
   CHECK(half.optimizer == (16 + 2) * 174);
 }
 
-TEST_CASE("With bf16 a CPU keeps two short copies of each matrix and no page of the file",
+TEST_CASE("With bf16 a CPU keeps two bfloat16 copies of each matrix and no page of the file",
           "[sweeps]") {
   TrialConfig config = config_of("adapter");
   const MemoryEstimate plain = estimate_memory(config, small_encoder(), kCola, MemoryDevice::cpu);
@@ -120,8 +121,8 @@ TEST_CASE("With bf16 a CPU keeps two short copies of each matrix and no page of 
   constexpr std::int64_t kMatrices = 2 * (4 * 8 * 8 + 2 * 8 * 16);
   CHECK(half.weights == plain.weights);
   CHECK(half.mapped == plain.mapped - 4 * kMatrices);
-  // Between the layers of the feed-forward nothing is wider than 16 bits: of the last layer, which
-  // sees a token of each of 512 texts, gelu's derivative is kept.
+  // Activations inside the feed-forward have 16 bits. The last layer keeps gelu's derivative, for
+  // one token of each of 512 texts.
   CHECK(plain.activations - half.activations == 2 * 512 * 16);
   CHECK(plain.workspace - half.workspace == 2 * 2 * 4096 * 16);
 }
@@ -131,14 +132,14 @@ TEST_CASE("Masks cost a merged weight, scores and their moments for each layer",
   config.module.share = true;
   config.module.mask = metrics::MaskKind::learned;
   const MemoryEstimate found = estimate_memory(config, small_encoder(), kCola, MemoryDevice::cpu);
-  constexpr std::int64_t kOwn = 42 + 90;                            // one prototype, the head
-  constexpr std::int64_t kMasked = 2 * 2 * 16;                      // two matrices in two layers
-  CHECK(found.weights - found.mapped == 4 * (kOwn + 3 * kMasked));  // merged, masks, scores
-  // Gradients of merged weights; of scores gradients, moments and the best.
-  CHECK(found.optimizer == 16 * kOwn + 4 * (kMasked + 4 * kMasked));
+  constexpr std::int64_t kPlain = 42 + 90;                            // one prototype, the head
+  constexpr std::int64_t kMasked = 2 * 2 * 16;                        // two matrices in two layers
+  CHECK(found.weights - found.mapped == 4 * (kPlain + 3 * kMasked));  // merged, masks, scores
+  // Merged weights have gradients; scores have gradients, moments and best values.
+  CHECK(found.optimizer == 16 * kPlain + 4 * (kMasked + 4 * kMasked));
 }
 
-TEST_CASE("LoRA on a T5 is what a hand counts", "[sweeps]") {
+TEST_CASE("LoRA's memory on a T5 matches a hand count", "[sweeps]") {
   TrialConfig config = config_of("lora");
   config.data.max_target_tokens = 4;
   config.decoding.max_tokens = 4;
@@ -147,11 +148,11 @@ TEST_CASE("LoRA on a T5 is what a hand counts", "[sweeps]") {
   CHECK(found.peak == MemoryPeak::step);
   CHECK(found.tokens == 4096);
   CHECK(found.target_tokens == 2048);
-  constexpr std::int64_t kTrained = 2 * 4 * (2 * 8);  // layers, matrices, rank and width
+  constexpr std::int64_t kTrained = 2 * 4 * (2 * 8);  // layers · matrices · (rank · width)
   CHECK(found.weights == 4 * (small_t5().parameters() + kTrained));
   constexpr std::int64_t kSources = 4096, kTargets = 2048;
-  // Query, key, value; LoRA's input and its two inner activations; the norms' inputs, of which the
-  // embeddings have no gradient.
+  // Query, key and value; LoRA's input and its two inner activations. The norms' inputs are added
+  // below, without the first one: embeddings have no gradient.
   constexpr std::int64_t kSelf = 3 * 8 + 8 + 2 * 2;
   constexpr std::int64_t kEncoder = kSources * (kSelf + 8 + 8);
   constexpr std::int64_t kDecoder = kTargets * (kSelf + 8 + 8 + 8 + 8) + 2 * kSources * 8;
@@ -163,7 +164,7 @@ TEST_CASE("LoRA on a T5 is what a hand counts", "[sweeps]") {
   CHECK(found.workspace == kLogits);
 }
 
-TEST_CASE("Full fine-tuning copies the checkpoint four times and keeps what each product reads",
+TEST_CASE("Full fine-tuning keeps four copies of the checkpoint and the inputs of all products",
           "[sweeps]") {
   const MemoryEstimate found =
       estimate_memory(config_of("full_finetuning"), small_encoder(), kCola, MemoryDevice::cpu);
@@ -174,7 +175,7 @@ TEST_CASE("Full fine-tuning copies the checkpoint four times and keeps what each
   CHECK(found.activations > 2 * adapter.activations);
 }
 
-TEST_CASE("A step's batch is cut by accumulation, by few examples and by the position table",
+TEST_CASE("A step's tokens are limited by accumulation, by few examples and by the position table",
           "[sweeps]") {
   TrialConfig config = config_of("adapter");
   const auto tokens = [&] {
@@ -183,13 +184,13 @@ TEST_CASE("A step's batch is cut by accumulation, by few examples and by the pos
   CHECK(tokens() == 512 * 8);
   config.training.gradient_accumulation = 4;
   CHECK(tokens() == 128 * 8);
-  config.data.max_train_examples = 10;  // of four parts one has three
+  config.data.max_train_examples = 10;  // the largest of four parts has three
   CHECK(tokens() == 3 * 8);
   config.data.max_tokens = 128;
   CHECK(tokens() == 3 * 20);
 }
 
-TEST_CASE("Where decoding takes more than a step, that is the peak", "[sweeps]") {
+TEST_CASE("The peak is decoding, if it needs more than a step", "[sweeps]") {
   TrialConfig config = config_of("adapter");
   config.training.batch_size = 1;
   config.decoding.beams = 4;
@@ -198,14 +199,14 @@ TEST_CASE("Where decoding takes more than a step, that is the peak", "[sweeps]")
   const MemoryEstimate found = estimate_memory(config, small_t5(), tasks, MemoryDevice::cpu);
   CHECK(found.peak == MemoryPeak::evaluation);
   CHECK(found.activations == 0);
-  // 256 sources of 8 tokens, 1,024 beams with room for 48 tokens each, and what is trained once
-  // more: the last step's weights beside the best.
+  // 256 sources of 8 tokens, 1,024 beams with room for 48 tokens each, and a copy of the trained
+  // parameters: evaluation keeps the last step's next to the best.
   constexpr std::int64_t kTrained = 4 * 2 * (2 * 16 + 2 + 8);
   CHECK(found.workspace ==
         4 * (2 * 8 * (2048 + 1024 * 48) + 2048 * 8) + 2 * 4 * 1024 * 100 + kTrained);
 }
 
-TEST_CASE("Classes and scores are as long as their texts at most", "[sweeps]") {
+TEST_CASE("Classes and scores are at most as long as their texts", "[sweeps]") {
   TrialConfig config = config_of("adapter");
   TaskDeclaration classes = texts();
   classes.kind = TaskKind::classification;

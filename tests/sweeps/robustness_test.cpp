@@ -10,7 +10,7 @@
 
 using namespace petlab;
 
-TEST_CASE("Sweep files that were tampered with are refused in the open, or good", "[sweeps]") {
+TEST_CASE("Corrupted sweep files are refused with a message, or valid", "[sweeps]") {
   const std::string quickstart =
       petlab::testing::read_file(petlab::testing::source_dir() / "sweeps/quickstart.yaml");
   const std::string rest =
@@ -22,7 +22,7 @@ TEST_CASE("Sweep files that were tampered with are refused in the open, or good"
       fuzz::kYaml, fuzz::sweep_file);
 }
 
-TEST_CASE("Declarations that were tampered with are refused in the open, or good", "[sweeps]") {
+TEST_CASE("Corrupted task declarations are refused with a message, or valid", "[sweeps]") {
   fuzz::try_tampered(
       "task: reviews\nfiles: {train: a.tsv, validation: b.tsv, test: c.tsv}\nformat: csv\n"
       "columns: {text: [x, y], label: z}\nlabels: [bad, good]\nmetrics: [accuracy]\n"
@@ -30,7 +30,7 @@ TEST_CASE("Declarations that were tampered with are refused in the open, or good
       1500, fuzz::kYaml, fuzz::task_file);
 }
 
-TEST_CASE("Events that were tampered with are refused, or JSON", "[sweeps]") {
+TEST_CASE("Corrupted events are refused, or valid JSON", "[sweeps]") {
   const std::string metric =
       protocol::to_line({5, 3.25, protocol::Metric{200, "test", "a \"task\"", "accuracy", 0.5}});
   const std::string started = protocol::to_line(
@@ -39,7 +39,7 @@ TEST_CASE("Events that were tampered with are refused, or JSON", "[sweeps]") {
   fuzz::try_tampered(started, 5000, fuzz::kJson, fuzz::event_line);
 }
 
-TEST_CASE("Trial files that were tampered with are refused, or good", "[sweeps]") {
+TEST_CASE("Corrupted trial files are refused, or valid", "[sweeps]") {
   fuzz::try_tampered(
       R"({"v":1,"trial":"ab","attempt":1,"config":{"backbone":"b","task":"cola","seed":1,
 "module":{"kind":"lora","rank":4},"user":{"a":null}},"backbone_folder":"/m","data_folders":["/d"],
@@ -48,8 +48,7 @@ TEST_CASE("Trial files that were tampered with are refused, or good", "[sweeps]"
       400, fuzz::kJson, fuzz::trial_file);
 }
 
-TEST_CASE("Records that were tampered with are left out by file and line, or read back",
-          "[sweeps]") {
+TEST_CASE("Corrupted records are skipped with their file and line, or read back", "[sweeps]") {
   const std::string lines =
       R"({"v":1,"type":"begun","time":1.5,"sweep":"s","owner":"o","host":"h"})"
       "\n"
@@ -64,7 +63,7 @@ TEST_CASE("Records that were tampered with are left out by file and line, or rea
   fuzz::try_tampered(lines, 300, fuzz::kJson, fuzz::record_files);
 }
 
-TEST_CASE("Conditions that were tampered with are refused, or have typed values", "[sweeps]") {
+TEST_CASE("Corrupted conditions are refused, or have typed values", "[sweeps]") {
   const std::vector<std::string> pieces = {"=",  "!=", "<",  ">=",    "'",
                                            "\"", ",",  "..", " and ", "\xff"};
   fuzz::try_tampered("task=cola,rte and seed!=1..5 and user.a>='x ''y'", 3000, pieces,

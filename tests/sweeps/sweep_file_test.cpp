@@ -1,5 +1,5 @@
-// What sweep files may say and every mistake in them, with its message: one source, in which a
-// message is looked for.
+// The contents of sweep files, and every mistake in them with its message. One file, so that
+// messages are easy to find.
 #include "sweeps/sweep_file.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ using Strings = std::vector<std::string>;
 
 namespace {
 
-// The example of the design, word for word.
+// The design's example, verbatim.
 const std::string kExample = R"(sweep: ablation-quick
 about: Sharing and masking taken apart, at equal storage
 base:                                  # every field of a trial; dotted keys reach into groups
@@ -60,20 +60,20 @@ std::vector<SweepTrial> of_variant(const Sweep& sweep, const std::string& varian
 
 }  // namespace
 
-TEST_CASE("The design's example expands as its comments say", "[sweeps]") {
+TEST_CASE("The design's example expands as described in its comments", "[sweeps]") {
   const Home home;
   const Sweep sweep = home.load(kExample);
   CHECK(sweep.name == "ablation-quick");
   CHECK(sweep.about == "Sharing and masking taken apart, at equal storage");
   CHECK(sweep.variants == Strings{"vanilla", "propetl", "random", "only_share", "only_mask"});
-  // 5 variants x 2 tasks x 3 seeds, less random at seed 44 on both tasks.
+  // 5 variants x 2 tasks x 3 seeds, without random at seed 44 on both tasks.
   REQUIRE(sweep.trials.size() == 28);
   const SweepTrial& first = sweep.trials.front();
   CHECK(first.variants == Strings{"vanilla"});
   CHECK(first.config.tasks == Strings{"cola"});
   CHECK(first.config.training.epochs == 20);
   CHECK(first.config.seed.value == 42);
-  CHECK(sweep.trials[1].config.seed.value == 43);  // the last list turns fastest
+  CHECK(sweep.trials[1].config.seed.value == 43);  // the last list varies fastest
   CHECK(sweep.trials[3].config.tasks == Strings{"rte"});
   CHECK(sweep.trials[3].config.training.epochs == 30);
   for (const SweepTrial& trial : of_variant(sweep, "random")) CHECK(trial.config.seed.value != 44);
@@ -94,7 +94,7 @@ TEST_CASE("The design's example expands as its comments say", "[sweeps]") {
   const SweepTrial only_mask = of_variant(sweep, "only_mask").front();
   CHECK(only_mask.config.module.sparsity_ratio == 0.1708);
   CHECK(only_mask.storage_note.find("sparsity_ratio 0.1708 for the storage of propetl") == 0);
-  CHECK(sweep.notes.size() == 2);  // no trial is a lora: the rule never holds, alpha is never used
+  CHECK(sweep.notes.size() == 2);  // no trial is a lora: the rule never matches, alpha is unused
 }
 
 TEST_CASE("Nested groups and dotted keys mean the same", "[sweeps]") {
@@ -114,7 +114,7 @@ TEST_CASE("Nested groups and dotted keys mean the same", "[sweeps]") {
   CHECK(dotted.trials[0].variants.empty());
 }
 
-TEST_CASE("Later sections override earlier ones, rules in their order", "[sweeps]") {
+TEST_CASE("Later sections override earlier ones, and later rules earlier ones", "[sweeps]") {
   const Home home;
   const Sweep sweep = home.load(kBase + R"(
 variants: {a: {training.epochs: 2}, b: {}}
@@ -128,13 +128,13 @@ when:
   const TrialConfig& a = sweep.trials[0].config;
   CHECK(a.training.epochs == 6);
   CHECK(a.module.rank == 4);
-  CHECK(a.training.mask_learning_rate == 3e-2);  // lora's own default
+  CHECK(a.training.mask_learning_rate == 3e-2);  // lora's default
   CHECK(a.seed.value == 7);
-  // The bottleneck means nothing to a, so the last rule holds for b alone.
+  // Trial a has no bottleneck, so the last rule matches only b.
   CHECK(sweep.trials[1].config.training.epochs == 9);
 }
 
-TEST_CASE("What a sweep says wins over the defaults of a module's kind", "[sweeps]") {
+TEST_CASE("A sweep's values override the defaults of a module's kind", "[sweeps]") {
   const Home home;
   const Sweep sweep = home.load(R"(sweep: t
 base: {backbone: minilm, task: cola, module.share: true, module.mask: learned,
@@ -148,12 +148,12 @@ variants:
   REQUIRE(sweep.trials.size() == 4);
   for (const SweepTrial& trial : sweep.trials) {
     INFO(trial.variants.front());
-    const bool own = trial.variants.front() == "own";
-    CHECK(trial.config.training.mask_learning_rate == (own ? 2e-3 : 5e-3));
+    const bool sets_rate = trial.variants.front() == "own";
+    CHECK(trial.config.training.mask_learning_rate == (sets_rate ? 2e-3 : 5e-3));
   }
 }
 
-TEST_CASE("A variant overrides zip and grid, and the plan says where that leaves nothing of them",
+TEST_CASE("A variant overrides zip and grid, and the plan notes values without effect",
           "[sweeps]") {
   const Home home;
   const std::string text = kBase + R"(
@@ -179,7 +179,7 @@ grid: {module.bottleneck: [16, 32], user.note: [x, x]}
   CHECK(bottlenecks("only_share") == Sizes{19, 19, 38, 38});
   CHECK(bottlenecks("fixed") == Sizes{12, 12});
   CHECK(of_variant(sweep, "lora").size() == 2);
-  // One seed differs within the zip, so it changes something for all.
+  // The zip also varies the seed, so it has an effect on all variants.
   CHECK(of_variant(sweep, "fixed")[1].config.training.epochs == 4);
   CHECK(of_variant(sweep, "fixed")[1].config.seed.value == 2);
   const std::string file = (home.folder().path() / "sweep.yaml").string();
@@ -188,15 +188,16 @@ grid: {module.bottleneck: [16, 32], user.note: [x, x]}
                        "equal trials are merged",
                 file + ":11: the values of user.note change nothing for propetl, only_share, "
                        "fixed, late, lora: equal trials are merged"});
-  // Where all of them set it themselves, that is why.
-  const Sweep own = home.load(kBase + "variants: {a: {seed: 1}}\ngrid: {seed: [2, 3]}\n");
-  CHECK(own.trials.size() == 1);
-  CHECK(own.trials[0].config.seed.value == 1);
-  CHECK(own.notes == Strings{file + ":4: the values of seed change nothing for a, which sets its "
-                                    "own: equal trials are merged"});
+  // The note says if all variants set the value themselves.
+  const Sweep overridden = home.load(kBase + "variants: {a: {seed: 1}}\ngrid: {seed: [2, 3]}\n");
+  CHECK(overridden.trials.size() == 1);
+  CHECK(overridden.trials[0].config.seed.value == 1);
+  CHECK(overridden.notes ==
+        Strings{file + ":4: the values of seed change nothing for a, which sets its "
+                       "own: equal trials are merged"});
 }
 
-TEST_CASE("Equal trials are one, under both names", "[sweeps]") {
+TEST_CASE("Equal trials are merged under both names", "[sweeps]") {
   const Home home;
   const Sweep sweep = home.load(kBase + R"(
 variants:
@@ -210,7 +211,7 @@ grid: {seed: [1, 2], training.checkpoint_every: [0, 10]}
   CHECK(sweep.trials[2].variants == Strings{"other"});
 }
 
-TEST_CASE("A priority is no part of a trial, and the highest of equal trials counts", "[sweeps]") {
+TEST_CASE("A priority does not change the id, and the highest of equal trials counts", "[sweeps]") {
   const Home home;
   const Sweep sweep = home.load(kBase + R"(
 variants:
@@ -235,7 +236,7 @@ when:
                                 "to 1000000"));
 }
 
-TEST_CASE("Of merged trials the highest priority counts, wherever it stands", "[sweeps]") {
+TEST_CASE("The highest priority of merged trials counts, in any order", "[sweeps]") {
   const Home home;
   const std::vector<std::array<int, 3>> orders = {{7, -3, 0}, {0, 7, -3}, {-3, 0, 7}};
   for (const auto& [a, b, c] : orders) {
@@ -249,7 +250,7 @@ TEST_CASE("Of merged trials the highest priority counts, wherever it stands", "[
   }
 }
 
-TEST_CASE("Several zip groups multiply, and multi-task trials are lists", "[sweeps]") {
+TEST_CASE("Several zip groups multiply, and multi-task trials are lists of tasks", "[sweeps]") {
   const Home home;
   const Sweep sweep = home.load(kBase + R"(
 zip:
@@ -266,7 +267,7 @@ grid: {tasks: [[cola, rte], [mrpc]]}
   CHECK(last.training.gradient_accumulation == 4);
 }
 
-TEST_CASE("Sizes are solved through chains, at the same grid point", "[sweeps]") {
+TEST_CASE("Chained sizes are solved, at the same grid point", "[sweeps]") {
   const Home home;
   const Sweep sweep = home.load(R"(
 sweep: chain
@@ -277,7 +278,7 @@ variants:
   a: {module.kind: adapter, module.share: true, module.mask: learned}
 grid: {module.bottleneck: [64, 128]}
 )");
-  // Neither c nor b has a bottleneck, so the grid differs in what they match.
+  // Neither c nor b has a bottleneck; at each grid point they match another a.
   REQUIRE(sweep.trials.size() == 6);
   for (const SweepTrial& trial : sweep.trials) {
     if (trial.config.module.kind != "lora") continue;
@@ -290,7 +291,7 @@ grid: {module.bottleneck: [64, 128]}
   }
 }
 
-TEST_CASE("The paper's sizes of table 12 are what match_storage_of finds", "[sweeps]") {
+TEST_CASE("match_storage_of finds the paper's sizes of table 12", "[sweeps]") {
   const Home home;
   const Sweep sweep = home.load(R"(
 sweep: table12
@@ -301,16 +302,16 @@ variants:
   same_k:  {module.mask: learned, module.bottleneck: {match_storage_of: propetl}}
   only_share: {module.share: true, module.bottleneck: {match_storage_of: propetl}}
 )");
-  // Printed: 64/11, 14/50, 88/100.
+  // The paper prints 64/11, 14/50 and 88/100.
   CHECK(of_variant(sweep, "same_bn")[0].config.module.sparsity_ratio == Approx(0.11).margin(0.006));
   CHECK(of_variant(sweep, "same_k")[0].config.module.bottleneck == 14);
   CHECK(of_variant(sweep, "only_share")[0].config.module.bottleneck == 88);
 }
 
-TEST_CASE("A tie between two sizes goes to the smaller", "[sweeps]") {
+TEST_CASE("Of two equally close sizes the smaller is chosen", "[sweeps]") {
   const Home home;
-  // A prefix of length 3 in 6 layers of 384 is 32·2·3·384·6 bits; shared at k = 0.5 … the storage
-  // of length 1 and 2 lies the same way off that of 1.5 lengths.
+  // Half the values of a prefix of length 3 take the storage of length 1.5, which is equally far
+  // from lengths 1 and 2.
   home.backbone("tiny", 12, 3, 100, "w");
   const Sweep sweep = home.load(R"(
 sweep: tie
@@ -324,7 +325,7 @@ variants:
         "prefix_length 1 for the storage of half: 1152 bits (33.33 %) less");
 }
 
-TEST_CASE("A file with many mistakes names them all, each with its line", "[sweeps]") {
+TEST_CASE("All mistakes of a file are reported, each with its line", "[sweeps]") {
   const Home home;
   CHECK(home.problems(R"(sweep: bad
 base:
@@ -364,7 +365,8 @@ exclude:
        });
 }
 
-TEST_CASE("Each kind of mistake has its line, what was found and what was expected", "[sweeps]") {
+TEST_CASE("Each kind of mistake is reported with its line, what was found and what was expected",
+          "[sweeps]") {
   const Home home;
   const auto check = [&](const std::string& text, const Strings& problems) {
     INFO(text);
@@ -434,7 +436,7 @@ TEST_CASE("Each kind of mistake has its line, what was found and what was expect
           {"sweep.yaml:3: user.k: found -9.223372036854776e+18" + range,
            "sweep.yaml:3: user.k: found 1.8446744073709552e+19" + range,
            "sweep.yaml:3: user.k: found 9223372036854775808" + range});
-    // What an earlier petlab wrote can be read: its runs can be imported again.
+    // Such values from an earlier petlab can still be read, so that its runs can be imported.
     CHECK(trial_config_from_json(nlohmann::json{{"seed", 18446744073709551615U}}).seed.value ==
           18446744073709551615U);
   }
@@ -526,7 +528,7 @@ TEST_CASE("Each kind of mistake has its line, what was found and what was expect
   }
 }
 
-TEST_CASE("A message never holds more than the beginning of what it found", "[sweeps]") {
+TEST_CASE("Messages shorten long values", "[sweeps]") {
   const Home home;
   const std::string huge(1 << 20, 'x');
   for (const std::string& text :
@@ -537,7 +539,7 @@ TEST_CASE("A message never holds more than the beginning of what it found", "[sw
   }
 }
 
-TEST_CASE("A missing or broken backbone is a problem of its line", "[sweeps]") {
+TEST_CASE("A missing or broken backbone is reported with its line", "[sweeps]") {
   const Home home;
   home.folder().write("models/broken/config.json", R"({"model_type":"gpt2"})");
   home.folder().write("models/empty/note.txt", "");
@@ -560,7 +562,7 @@ TEST_CASE("A missing or broken backbone is a problem of its line", "[sweeps]") {
         "exist");
 }
 
-TEST_CASE("A refused name says why, and a short word is guessed by its letters or not at all",
+TEST_CASE("A refused name is explained, and a short word is guessed only by its initials",
           "[sweeps]") {
   const Home home;
   const std::string wanted =
@@ -583,7 +585,7 @@ TEST_CASE("A refused name says why, and a short word is guessed by its letters o
   CHECK(guess("best") == Strings{head + "best', expected a field of a trial"});
 }
 
-TEST_CASE("Masks that are not shared are refused for several tasks, also where a size is matched",
+TEST_CASE("Unshared masks are refused for several tasks, even where a size is matched",
           "[sweeps]") {
   const Home home;
   const std::string base = "sweep: t\nbase: {backbone: minilm, tasks: [cola, rte]}\nvariants:\n";
@@ -592,7 +594,7 @@ TEST_CASE("Masks that are not shared are refused for several tasks, also where a
   CHECK(home.problems(base + "  a: {module.mask: learned}\n") == Strings{"sweep.yaml:2: " + found});
   CHECK(home.problems(base + "  a: {module.share: false, module.mask: random}\n") ==
         Strings{"sweep.yaml:4: " + found});
-  // Excluded, it is still what b would have to match.
+  // Although a is excluded, b would have to match it.
   CHECK(home.problems(base + "  a:\n    module.share: false\n    module.mask: learned\n"
                              "  b: {module.bottleneck: {match_storage_of: a}}\n"
                              "exclude: [{variant: a}]\n") == Strings{"sweep.yaml:5: " + found});
@@ -613,7 +615,7 @@ TEST_CASE("A huge grid is refused before it is expanded", "[sweeps]") {
         Strings{"sweep.yaml:6: the sweep: found more than 1000000 trials, expected fewer"});
 }
 
-TEST_CASE("Aliases are written out, but not without end", "[sweeps]") {
+TEST_CASE("Aliases are expanded, up to a limit", "[sweeps]") {
   const Home home;
   const Sweep sweep = home.load(
       "sweep: t\nbase: {backbone: minilm, task: cola}\n"
@@ -637,13 +639,13 @@ TEST_CASE("Aliases are written out, but not without end", "[sweeps]") {
         Strings{"sweep.yaml:1: YAML: found 5242887 bytes, expected at most 4194304"});
 }
 
-TEST_CASE("A sweep file that is not there is an error of its own", "[sweeps]") {
+TEST_CASE("A missing sweep file is a separate kind of error", "[sweeps]") {
   const Home home;
   CHECK_THROWS_AS(load_sweep(home.folder().path() / "none.yaml", home.locations()), Error);
   CHECK_THROWS_AS(load_sweep(home.folder().path(), home.locations()), Error);
 }
 
-TEST_CASE("A range of whole numbers is the list of them", "[sweeps]") {
+TEST_CASE("A range of whole numbers equals their list", "[sweeps]") {
   const Home home;
   const auto ids = [&](const std::string& rest) {
     std::vector<std::string> all;

@@ -39,7 +39,7 @@ Strings problems_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("A task of one's own is a declaration like the built-in ones", "[sweeps]") {
+TEST_CASE("A user's task is a declaration like the built-in ones", "[sweeps]") {
   const TempDir folder;
   const TaskDeclaration task = load_task(folder.write("t.yaml", kTask));
   CHECK(task.name == "reviews");
@@ -58,7 +58,7 @@ TEST_CASE("A task of one's own is a declaration like the built-in ones", "[sweep
   CHECK(task_from_json(nlohmann::json(to_json(task))) == task);
 }
 
-TEST_CASE("Scores, signs, numbered columns and JSON lines can be declared", "[sweeps]") {
+TEST_CASE("Scores, signs, numbered columns and JSON Lines can be declared", "[sweeps]") {
   const TempDir folder;
   const TaskDeclaration score = load_task(folder.write("s.yaml", R"(
 task: stars
@@ -95,7 +95,7 @@ text_to_text: {source: "mood: {text1}", targets: [low, high]}
   CHECK(sign.text_to_text.targets == Strings{"low", "high"});
 }
 
-TEST_CASE("All mistakes of a declaration are named with their lines", "[sweeps]") {
+TEST_CASE("All mistakes of a declaration are reported with their lines", "[sweeps]") {
   CHECK(problems_of(R"(task: cola
 fils: {train: a}
 files: {train: a.txt, validation: b.txt}
@@ -138,7 +138,7 @@ select_by: [matthews]
                 "t.yaml:10: text_to_text.targets: found 1 targets, expected 2, one per label"});
 }
 
-TEST_CASE("Only a task that ignores extra columns has another identity", "[sweeps]") {
+TEST_CASE("Extra columns change a task's identity only if they are ignored", "[sweeps]") {
   const TempDir folder;
   const TaskDeclaration plain = load_task(folder.write("t.yaml", kTask));
   const TaskDeclaration refusing =
@@ -154,7 +154,7 @@ TEST_CASE("Only a task that ignores extra columns has another identity", "[sweep
         Strings{"t.yaml:9: extra_columns: found 'ignore', expected no value with format jsonl"});
 }
 
-TEST_CASE("A task that asks for texts has sources, targets and metrics of texts", "[sweeps]") {
+TEST_CASE("A task that generates texts has sources, targets and text metrics", "[sweeps]") {
   const TempDir folder;
   const TaskDeclaration task = load_task(folder.write("t.yaml", R"(task: ro-sts
 files: {train: RO-STS.train, validation: RO-STS.dev, test: RO-STS.test}
@@ -204,7 +204,8 @@ metrics: [bleu]
 )") == Strings{"t.yaml:5: header: found false, expected no value with format aligned"});
 }
 
-TEST_CASE("Of aligned files each counts, and a missing one is named", "[sweeps]") {
+TEST_CASE("Each of the aligned files affects the digest, and a missing one is reported",
+          "[sweeps]") {
   const TempDir folder;
   TaskDeclaration task;
   task.name = "t";
@@ -228,7 +229,8 @@ TEST_CASE("Of aligned files each counts, and a missing one is named", "[sweeps]"
   CHECK(data_digest(task, {}, digests) != before);
 }
 
-TEST_CASE("A sweep names its own task by file, and equal declarations are one trial", "[sweeps]") {
+TEST_CASE("A sweep refers to a user's task by its file, and equal declarations are one trial",
+          "[sweeps]") {
   const Home home;
   home.folder().write("mine/reviews.yaml", kTask);
   home.folder().write("mine/copy.yaml", "# the same\n" + kTask + "source: elsewhere\n");
@@ -243,7 +245,7 @@ TEST_CASE("A sweep names its own task by file, and equal declarations are one tr
   CHECK(sweep.tasks.size() == 2);
   CHECK(sweep.tasks.at("reviews").folder.parent_path() == home.folder().path());
 
-  // Another declaration, or the same over files of another folder.
+  // A different declaration, or the same one with files in another folder.
   home.folder().write("mine/copy.yaml", kTask + "header: false\n");
   CHECK(home.problems("sweep: t\nbase: {backbone: minilm}\n"
                       "grid: {task: [mine/reviews.yaml, mine/copy.yaml]}\n")

@@ -12,8 +12,8 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-// reference/method.md, "T5-base", word for word.
-TEST_CASE("Each task of GLUE is written as the method says", "[sweeps]") {
+// The texts are those of "T5-base" in reference/method.md.
+TEST_CASE("Each task of GLUE has the source and target texts of the method", "[sweeps]") {
   const std::map<std::string, std::string> wanted = {
       {"cola", "cola sentence: A"},
       {"sst2", "sst2 sentence: A"},
@@ -40,21 +40,21 @@ TEST_CASE("Each task of GLUE is written as the method says", "[sweeps]") {
   CHECK(source_text(*find_task("tweets-polarity"), Texts{"A"}) == "tweets-polarity sentence: A");
 }
 
-TEST_CASE("What stands in a text is no place for another", "[sweeps]") {
+TEST_CASE("A placeholder inside a text is not replaced", "[sweeps]") {
   const TaskDeclaration& task = *find_task("rte");
   CHECK(source_text(task, Texts{"{text2} {text1}", "b"}) ==
         "rte sentence1: {text2} {text1} sentence2: b");
-  TaskDeclaration own = task;
-  own.text_to_text.source = "{text2}, {text1} and {text2}";
-  CHECK(source_text(own, Texts{"a", "b"}) == "b, a and b");
-  own.text_to_text.source = "nothing";
-  CHECK(source_text(own, Texts{"a", "b"}) == "nothing");
+  TaskDeclaration custom = task;
+  custom.text_to_text.source = "{text2}, {text1} and {text2}";
+  CHECK(source_text(custom, Texts{"a", "b"}) == "b, a and b");
+  custom.text_to_text.source = "nothing";
+  CHECK(source_text(custom, Texts{"a", "b"}) == "nothing");
   CHECK_THROWS_WITH(source_text(task, Texts{"a"}),
                     "task rte: text_to_text.source is 'rte sentence1: {text1} sentence2: {text2}', "
                     "must have a place for 1 texts");
 }
 
-TEST_CASE("Targets are the classes' numbers, or the texts that a task gives them", "[sweeps]") {
+TEST_CASE("Targets are class numbers, or the texts that the task declares", "[sweeps]") {
   TaskDeclaration task = *find_task("mnli");
   CHECK(target_text(task, 2) == "2");
   task.text_to_text.targets = {"yes", "maybe", "no"};

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Training runs as an implementation computes them that shares nothing with petlab's.
+"""Creates golden training runs with an implementation independent of petlab's.
 
-An encoder in PyTorch with autograd, in float64; torch's AdamW and clipping, the schedule of
-transformers. One file, so that one can read in order what a training run is. Random numbers (initial values, masks, batches, dropout) are computed from the
-description in trainer/compute/random_stream.h. Writes, beside this file:
+It uses an encoder in PyTorch with autograd, in float64, torch's AdamW and clipping, and the
+schedule of transformers. Random numbers (initial values, masks, batches, dropout) follow the
+description in trainer/compute/random_stream.h. It is a single file, so that a training run can be
+read in order. It writes into its folder:
 
     backbone/    config.json and model.safetensors of a tiny BERT
-    NAME.json    configuration, tokens, and what each step and each epoch must give
+    NAME.json    configuration, tokens, and the expected results of each step and epoch
 
     make_training.py [FOLDER]   with torch, transformers and safetensors (scripts/library_venv.sh)
 """
@@ -82,7 +83,7 @@ def permutation(task, epoch, n):
 
 
 def dropout_row(p, width, **place):
-    """What a row of an activation is multiplied with."""
+    """The factors for a row of an activation."""
     dropped = round(p * 65536)
     scale = float(np.float32(65536 / (65536 - dropped)))
     stream, row = Stream(**place), []
@@ -92,7 +93,7 @@ def dropout_row(p, width, **place):
     return row[:width]
 
 
-# The numbers of the streams of initial values (trainer/modules/module.h), and their kinds.
+# The numbers and kinds of the streams of initial values (trainer/modules/module.h).
 INIT = dict(adapter_down=1, adapter_up=2, lora_query_a=3, lora_value_a=4, prefix_embedding=5,
             prefix_hidden=6, prefix_output=7, head_dense=8, head_out=9, lora_query_b=10,
             lora_value_b=11, prefix_p=12, prefix_hidden_bias=13, prefix_output_bias=14)
@@ -115,7 +116,7 @@ def uniform(shape, what, bound, **more):
 
 # ---- Masks (reference/method.md, "Sharing and masking")
 def learned_mask(scores, k):
-    """1 for the largest |scores|, the identity on them for the gradient."""
+    """1 for the largest |scores|. The gradient is that of the identity of |scores|."""
     size = scores.detach().abs()
     zeros = int((1.0 - k) * scores.numel())
     hard = torch.ones(scores.numel(), dtype=torch.float64)
@@ -136,7 +137,7 @@ def random_mask(purpose, shape, what, number, k):
 
 
 class Weight:
-    """A weight of a module: one prototype or one a layer, and its masks."""
+    """A weight of a module, shared or one for each layer, with its masks."""
 
     def __init__(self, run, name, what, values, bound=None, masked=True, decayed=True):
         config, layers = run.config["module"], SIZES["num_hidden_layers"]
@@ -144,7 +145,7 @@ class Weight:
         self.mask = config["mask"] if masked else "none"
         self.k = config.get("sparsity_ratio", 0.5)
         self.tasks = len(run.tasks)
-        # The streams fill the prototypes of all layers, one behind the other.
+        # One stream fills the values of all layers in order.
         self.values = run.add(name, values((1 if share else layers, )), decayed)
         shape = self.values.shape[1:]
         self.scores = self.task_scores = None
@@ -152,7 +153,7 @@ class Weight:
             self.scores = run.add(name + ".scores",
                                   uniform((layers, *shape), what, bound, kind=SCORES), True, True)
             if len(run.tasks) > 1:
-                # A tensor for each task, so that torch passes over those that had no batch yet.
+                # A tensor for each task, so that torch skips those without a batch yet.
                 every = uniform((len(run.tasks), *shape), what, bound, kind=TASK_SCORES)
                 self.task_scores = [
                     run.add(f"{name}.task_scores/{task}", scores.clone(), True, True)
@@ -259,7 +260,7 @@ class Run:
         return y
 
     def logits(self, task, ids, example=0, step=None):
-        """Of one example; `step` is None outside training."""
+        """The logits of one example. `step` is None outside training."""
         rates = (0.0, 0.0) if step is None else self.rates
 
         def drop(x, purpose, layer, p=rates[0]):
@@ -345,7 +346,7 @@ def evaluate(run, task, split):
 
 # ---- Training
 def batches(run):
-    """(task, examples) of every step, and how many steps an epoch has."""
+    """Yields (task, examples) of every step."""
     training, sizes = run.config["training"], [len(t["splits"]["train"]["ids"]) for t in run.tasks]
     size = training["batch_size"]
     epoch_steps = -(-sum(sizes) // size)
@@ -441,7 +442,7 @@ def train(config, tasks, backbone):
 
 
 def selection(run, metrics, step):
-    """Evaluates on the validation data; the mean over all metrics that select."""
+    """Evaluates on the validation data. Returns the mean over all selecting metrics."""
     chosen = []
     for t, task in enumerate(run.tasks):
         found = evaluate(run, t, "validation")
@@ -453,7 +454,7 @@ def selection(run, metrics, step):
 
 # ---- Inputs
 def texts(seed, count, words):
-    """Tokens of made-up examples, 3 to 9 long, between [CLS] (2) and [SEP] (3)."""
+    """Random examples of 3 to 9 tokens, including [CLS] (2) and [SEP] (3)."""
     random = np.random.default_rng(seed)
     return [[2, *(int(w) for w in random.integers(4, words, random.integers(1, 8))), 3]
             for _ in range(count)]
@@ -463,7 +464,7 @@ def films(name="films", train=10, seed=1):
     splits = {}
     for split, count in (("train", train), ("validation", 9), ("test", 7)):
         ids = texts(seed * 10 + len(splits), count, SIZES["vocab_size"])
-        # A sentence is good where more of its words are even; every fourth label is wrong.
+        # A sentence is good if most of its words are even. Every fourth label is wrong.
         targets = [int(2 * sum(i % 2 == 0 for i in row[1:-1]) > len(row) - 2) ^ (n % 4 == 3)
                    for n, row in enumerate(ids)]
         splits[split] = dict(ids=ids, targets=targets)
@@ -503,7 +504,7 @@ def cases():
     yield "lora", score, configuration(
         score, dict(kind="lora", rank=2, alpha=3.0, share=False, mask="learned",
                     sparsity_ratio=0.7), batch_size=3, warmup_ratio=0.34, max_grad_norm=5.7)
-    # Two of equal size, and one that has its first batch late.
+    # Two tasks of equal size, and one with a late first batch.
     three = [films(), lengths(), films("plots", seed=3)]
     yield "several_tasks", three, configuration(
         three, dict(kind="adapter", bottleneck=3, share=True, mask="learned", sparsity_ratio=0.4),
@@ -555,7 +556,7 @@ def main():
 
 
 def compact(text):
-    """Lists of numbers on one line."""
+    """Puts lists of numbers on one line."""
     import re
     return re.sub(r"\[\s+([^\[\]{}]*?)\s+\]",
                   lambda m: "[" + re.sub(r"\s+", " ", m.group(1)) + "]", text)

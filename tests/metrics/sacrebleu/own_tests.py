@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs sacrebleu's own tests on `petlab score`: its repository's test/, with shim/ in the place of the package.
+"""Runs sacrebleu's own tests on `petlab score`: its repository's test/, with shim/ instead of the package.
 
 usage: own_tests.py CHECKOUT FOLDER_OF_PROGRAMS   (a checkout of github.com/mjpost/sacrebleu; Python with pytest)
 
-test_api.py and test_dataset.py are about its downloads of test sets, which petlab has not: they are left out.
+test_api.py and test_dataset.py test its downloads of test sets, which petlab does not have, and are left out.
 Exit code 77 (skipped) without a checkout or pytest.
 """
 import importlib.util
@@ -25,7 +25,7 @@ def main():
     tests = sorted(path for path in (checkout / "test").glob("test_*.py") if path.name not in LEFT_OUT)
     shim = pathlib.Path(__file__).resolve().parent / "shim"
     environment = os.environ | {"PETLAB": str(programs / "petlab")}
-    # The checkout, in which the tests look for a file, has the package itself.
+    # The tests run in the checkout to find a file, but must not import its package.
     run = f"import sys; sys.path[0] = {str(shim)!r}; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
     command = [sys.executable, "-c", run, "-q", "-rfsE", "-p", "no:cacheprovider", "--rootdir", str(checkout),
                "--import-mode=importlib", *map(str, tests)]

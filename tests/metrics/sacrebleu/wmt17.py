@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What `petlab score` prints beside what sacrebleu's own command prints, of the systems of WMT17 English-German.
+"""Compares the output of `petlab score` with that of sacrebleu's command, for the systems of WMT17 English-German.
 
 usage: wmt17.py CHECKOUT FOLDER_OF_PROGRAMS   (a checkout of github.com/mjpost/sacrebleu; Python with sacrebleu 2.6.0)
 
-The checkout's test/wmt17_en_de_systems.pkl.bz2 holds 16 systems and a reference, 3,004 lines each. Exit code 1 where a
-byte differs that docs/reference/score.md does not name, 77 (skipped) without the file or sacrebleu. sacrebleu takes minutes.
+The checkout's test/wmt17_en_de_systems.pkl.bz2 has 16 systems and a reference with 3,004 lines each. The exit code is 1
+for any difference that docs/reference/score.md does not list, 77 (skipped) without the file or sacrebleu. sacrebleu
+takes minutes.
 """
 import bz2
 import importlib.util
@@ -18,14 +19,14 @@ import tempfile
 
 
 class Plain(pickle.Unpickler):
-    """Of lists, tuples and texts; a file that wants more is refused."""
+    """Loads lists, tuples and texts only; refuses files with anything else."""
 
     def find_class(self, module, name):
         raise pickle.UnpicklingError(f"found {module}.{name}, expected lists and texts")
 
 
 def write_systems(file, folder):
-    """Names of the systems, whose texts are in files of the folder; the reference is `reference`."""
+    """Writes each system's texts and `reference` to files in the folder. Returns the systems' names."""
     names = []
     for name, lines in Plain(bz2.open(file)).load():
         if name == "reference":
@@ -37,7 +38,7 @@ def write_systems(file, folder):
 
 
 def calls_of(names):
-    """A label and the words behind `sacrebleu` or `petlab score`."""
+    """Yields a label and the arguments of `sacrebleu` or `petlab score`."""
     every = ["reference", "-i", *names]
     yield "all, text", [*every, "-m", "bleu", "chrf", "-w", "4", "-f", "text"]
     yield "all, JSON", [*every, "-m", "bleu", "chrf", "-w", "2"]
@@ -59,7 +60,7 @@ def calls_of(names):
 
 
 def without_explanation(text):
-    """That of a paired test is another on purpose (docs/reference/score.md)."""
+    """Removes the explanation of a paired test, which differs on purpose (docs/reference/score.md)."""
     return re.sub(r" - Each system .*?(?=\n\n-+\nMetric signatures)", "", text, flags=re.DOTALL)
 
 
@@ -79,7 +80,7 @@ def main():
                                       env=os.environ | {"NO_COLOR": "1", "PYTHONUTF8": "1"}).stdout
                        for program in ([sys.executable, "-m", "sacrebleu"], [programs / "petlab", "score"])]
             calls += 1
-            if "latex" in words:  # signs that pdfLaTeX has no glyph for are commands here
+            if "latex" in words:  # petlab prints commands for signs without a glyph in pdfLaTeX
                 for sign, command in (("±", r"$\pm$"), ("μ", r"$\mu$")):
                     outputs[0] = outputs[0].replace(sign, command)
             if without_explanation(outputs[0]) == without_explanation(outputs[1]):

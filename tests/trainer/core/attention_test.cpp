@@ -13,13 +13,13 @@ using petlab::testing::check_relative;
 namespace {
 
 Tensor random_tensor(std::vector<std::int64_t> shape, std::uint64_t number, at::ScalarType dtype) {
-  Tensor made = at::empty(shape, at::kFloat);
+  Tensor tensor = at::empty(shape, at::kFloat);
   fill_normal(7, number, 1.0,
-              {made.mutable_data_ptr<float>(), static_cast<std::size_t>(made.numel())});
-  return made.to(dtype).requires_grad_(true);
+              {tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())});
+  return tensor.to(dtype).requires_grad_(true);
 }
 
-/// Runs `of` and returns its output and the gradients of the inputs for a fixed output gradient.
+/// Calls `of` and returns its output, then the inputs' gradients for a fixed output gradient.
 template <typename Function>
 std::vector<Tensor> differentiate(const std::vector<Tensor>& inputs, Function of) {
   for (const Tensor& input : inputs) input.mutable_grad() = Tensor();
@@ -41,7 +41,7 @@ void compare_attention(const std::vector<Tensor>& found, const std::vector<Tenso
 
 }  // namespace
 
-TEST_CASE("the attention kernel computes what LibTorch's operations compute", "[trainer]") {
+TEST_CASE("the attention kernel matches LibTorch's operations", "[trainer]") {
   const bool first_tokens = GENERATE(false, true);
   const bool with_prefix = GENERATE(false, true);
   const bool with_dropout = GENERATE(false, true);
@@ -77,10 +77,8 @@ TEST_CASE("the attention kernel computes what LibTorch's operations compute", "[
       dtype == at::kDouble ? 1e-12 : 1e-5);
 }
 
-TEST_CASE(
-    "attention with a position bias, without scale, causal or to other sequences is that of "
-    "operations",
-    "[trainer]") {
+TEST_CASE("causal, cross and unscaled attention with a position bias match LibTorch's operations",
+          "[trainer]") {
   enum class Kind { both_ways, causal, cross };
   const Kind kind = GENERATE(Kind::both_ways, Kind::causal, Kind::cross);
   const bool with_bias = GENERATE(false, true);
@@ -94,17 +92,17 @@ TEST_CASE(
   sources.trial_sequences = {0, 1, 3};
   PackedSequences targets = sources;
   targets.offsets = {0, 3, 4, 4 + 17};
-  const PackedSequences& asking = kind == Kind::cross ? targets : sources;
+  const PackedSequences& queries = kind == Kind::cross ? targets : sources;
   const std::int64_t heads = 3;
   const std::int64_t width = heads * 10;
   const std::int64_t longest = 21;
-  const Tensor q = random_tensor({asking.tokens() + 1, width}, 1, dtype);
+  const Tensor q = random_tensor({queries.tokens() + 1, width}, 1, dtype);
   const Tensor k = random_tensor({sources.tokens() + 2, width}, 2, dtype);
   const Tensor v = random_tensor({sources.tokens() + 2, width}, 3, dtype);
   const Tensor pk = random_tensor({2, 4, width}, 4, dtype);
   const Tensor pv = random_tensor({2, 4, width}, 5, dtype);
   const Tensor bias = random_tensor({heads, 2 * longest - 1}, 6, dtype);
-  AttentionShape shape{sources, asking.offsets, heads, 2};
+  AttentionShape shape{sources, queries.offsets, heads, 2};
   shape.scaled = kind == Kind::cross;
   shape.causal = kind == Kind::causal;
   if (with_bias) shape.position_bias = bias;
@@ -124,11 +122,11 @@ TEST_CASE(
       dtype == at::kDouble ? 1e-12 : 2e-5);
 }
 
-TEST_CASE("attention finds keys and values that are named by their rows", "[trainer]") {
+TEST_CASE("attention reads keys and values by row number", "[trainer]") {
   const bool with_prefix = GENERATE(false, true);
   const at::ScalarType dtype = GENERATE(at::kFloat, at::kDouble);
   const at::NoGradGuard no_grad;
-  PackedSequences texts;  // three, of which the first two began alike
+  PackedSequences texts;  // three; the first two share their first rows
   texts.offsets = {0, 4, 8, 12};
   texts.examples = {0, 1, 2};
   texts.trial_sequences = {0, 3};
@@ -155,8 +153,7 @@ TEST_CASE("attention finds keys and values that are named by their rows", "[trai
   CHECK_THROWS_AS(attention(q, k, v, prefix, shape, nullptr), std::logic_error);
 }
 
-TEST_CASE("apply_linear, add_norm and apply_gelu compute what LibTorch's operations compute",
-          "[trainer]") {
+TEST_CASE("apply_linear, add_norm and apply_gelu match LibTorch's operations", "[trainer]") {
   const std::int64_t width = GENERATE(5, 48, 100);
   const Tensor x = random_tensor({37, width}, 1, at::kFloat);
   const Tensor y = random_tensor({37, width}, 2, at::kFloat);
@@ -175,7 +172,7 @@ TEST_CASE("apply_linear, add_norm and apply_gelu compute what LibTorch's operati
                     differentiate({x}, [&] { return at::gelu(x * 3); }), 1e-5);
 }
 
-TEST_CASE("a norm of dropped rows is add_norm of drop to the last bit", "[trainer]") {
+TEST_CASE("add_dropped_norm equals add_norm after drop to the last bit", "[trainer]") {
   const std::int64_t width = GENERATE(5, 48, 100);
   const std::int64_t rows = 37;
   const Tensor x = random_tensor({rows, width}, 1, at::kFloat);

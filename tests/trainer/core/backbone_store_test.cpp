@@ -19,7 +19,7 @@ struct StoreRun {
   TrialOutcome outcome = TrialOutcome::failed;
   std::vector<double> losses;
   protocol::Started started;
-  std::string reason;  // of a failed trial
+  std::string reason;  // why the trial failed; empty if it did not
 };
 
 StoreRun train(const std::filesystem::path& attempt, BackboneStore& backbones,
@@ -44,7 +44,7 @@ std::string digest_of(const protocol::TrialFile& trial) {
   return sweeps::backbone_digest(trial.backbone_folder, digests);
 }
 
-/// Another number in the backbone's last tensor, in place or as a new file.
+/// Changes one bit of the backbone's last tensor, in place or in a new file.
 void change_weights(const TinyWorld& world, bool in_place) {
   const auto file = world.folder.path() / "tiny/model.safetensors";
   std::string bytes = testing::read_file(file);
@@ -55,10 +55,8 @@ void change_weights(const TinyWorld& world, bool in_place) {
 
 }  // namespace
 
-TEST_CASE(
-    "a trial is refused on another backbone than it was planned with, by a cold worker and "
-    "by one that has the old one in memory",
-    "[trainer]") {
+TEST_CASE("a cold and a warm worker refuse a trial whose backbone changed after planning",
+          "[trainer]") {
   const TinyWorld world;
   protocol::TrialFile trial = world.trial("adapter");
   trial.config.training.epochs = 1;
@@ -85,12 +83,12 @@ TEST_CASE(
                           "the sweep again to plan with the new ones)");
 }
 
-TEST_CASE("a worker that has the old backbone in memory trains on the new one", "[trainer]") {
+TEST_CASE("a worker with the old backbone in memory trains on the new one", "[trainer]") {
   const TinyWorld world;
   protocol::TrialFile trial = world.trial("full_finetuning");
   trial.config.training.epochs = 1;
   BackboneStore backbones;
-  // trial.json may leave the digest out: then the artifact has what was found.
+  // Without a digest in trial.json, the artifact records the digest of the files.
   const StoreRun before = train(world.attempt("before", trial), backbones);
   REQUIRE(before.outcome == TrialOutcome::finished);
   change_weights(world, GENERATE(false, true));
@@ -106,8 +104,7 @@ TEST_CASE("a worker that has the old backbone in memory trains on the new one", 
   CHECK(read_artifact(warm_attempt / "artifact.petl").backbone_digest == trial.backbone_digest);
 }
 
-TEST_CASE("a backbone is dropped before another, or the same in another type, is loaded",
-          "[trainer]") {
+TEST_CASE("a backbone is freed before another backbone or type is loaded", "[trainer]") {
   const TinyWorld world;
   std::filesystem::copy(world.folder.path() / "tiny", world.folder.path() / "other");
   BackboneStore backbones;
@@ -121,15 +118,14 @@ TEST_CASE("a backbone is dropped before another, or the same in another type, is
   CHECK(second->model->placement().compute == (other_type ? at::kDouble : at::kFloat));
 }
 
-TEST_CASE("data of one trial are read for the next as long as their files are the same",
-          "[trainer]") {
+TEST_CASE("data are read again only if their files changed", "[trainer]") {
   const TinyWorld world;
   protocol::TrialFile trial = world.trial("adapter");
   trial.config.training.epochs = 1;
   BackboneStore backbones;
   const StoreRun first = train(world.attempt("first", trial), backbones);
   REQUIRE(first.outcome == TrialOutcome::finished);
-  // Other texts that nothing shows but a look at them: of one length, written in place, as old.
+  // Changes the texts but not the file's size, inode or modification time.
   const auto file = world.folder.path() / "data/train.tsv";
   const auto written = std::filesystem::last_write_time(file);
   const std::string before = testing::read_file(file);
@@ -161,8 +157,7 @@ TEST_CASE("data of one trial are read for the next as long as their files are th
   cold_and_kept("other data");
 }
 
-TEST_CASE("tokenised data of other trials are kept, the most recently used first, while they fit",
-          "[trainer]") {
+TEST_CASE("the most recently used tokenised data are kept within the memory limit", "[trainer]") {
   int loads = 0;
   const auto key = [](const std::string& task) { return DataStore::Key{task, {}, {}, {}}; };
   const auto tasks = [&] {
@@ -179,7 +174,7 @@ TEST_CASE("tokenised data of other trials are kept, the most recently used first
   CHECK(store.bytes_of_others() == 2000);
   CHECK(store.get(key("a"), tasks) == a);
   CHECK(loads == 3);
-  store.get(key("d"), tasks);  // in the place of b
+  store.get(key("d"), tasks);  // replaces b
   store.get(key("a"), tasks);
   store.get(key("c"), tasks);
   CHECK(loads == 4);
@@ -201,7 +196,7 @@ TEST_CASE("the same backbone is loaded once", "[trainer]") {
   const auto first = backbones.get(world.folder.path() / "tiny");
   CHECK(backbones.get(world.folder.path() / "tiny") == first);
   CHECK(backbones.get(world.folder.path() / "data/../tiny") == first);
-  // A new time alone changes no content.
+  // A new modification time alone must not reload it.
   std::filesystem::last_write_time(world.folder.path() / "tiny/config.json",
                                    std::filesystem::file_time_type::clock::now());
   CHECK(backbones.get(world.folder.path() / "tiny") == first);

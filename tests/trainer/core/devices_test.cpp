@@ -4,16 +4,16 @@
 
 using namespace petlab::trainer;
 
-TEST_CASE("each device that is listed can be trained on", "[trainer]") {
+TEST_CASE("every listed device can be trained on", "[trainer]") {
   for (const std::string& device : devices()) CHECK(why_not_on(device) == std::nullopt);
 }
 
-TEST_CASE("a trial is placed where its device is", "[trainer]") {
+TEST_CASE("a trial is placed on its device", "[trainer]") {
   CHECK(placement_on("cpu") == Placement());
   CHECK(placement_on("cuda").device == at::Device(at::kCUDA, 0));
 }
 
-TEST_CASE("what is missing for a device is said in one line", "[trainer]") {
+TEST_CASE("the reason why a device cannot be used is one line", "[trainer]") {
   const auto other = why_not_on("tpu");
   REQUIRE(other);
   CHECK(*other == "the device does not exist, expected cpu or cuda");
@@ -21,11 +21,12 @@ TEST_CASE("what is missing for a device is said in one line", "[trainer]") {
   if (cuda) CHECK(cuda->find('\n') == std::string::npos);
 }
 
-TEST_CASE("a CPU build of LibTorch is told from one that lacks a library", "[trainer]") {
+TEST_CASE("a CPU build of LibTorch and CUDA opened too late are reported differently",
+          "[trainer]") {
   CHECK(internal::open_cuda("libno_such_library.so") ==
         "LibTorch is a CPU build without libno_such_library.so; if nvidia-smi works, "
         "scripts/setup.sh installs a CUDA build");
-  // Opening a library without CUDA looks like opening CUDA too late.
+  // A library that exists but brings no CUDA looks like CUDA opened too late.
   CHECK(internal::open_cuda("libm.so.6") ==
         "LibTorch already ran without CUDA in this process: train on CPUs and GPUs in separate "
         "processes");

@@ -1,4 +1,4 @@
-// Trials that are trained at once have the numbers that each has alone.
+// Trials trained together get the same numbers as each trained alone.
 #include "trainer/training/gang.h"
 
 #include <map>
@@ -19,11 +19,11 @@ using petlab::testing::TinyWorld;
 
 namespace {
 
-/// What a trial's run gave.
+/// The results of one trial.
 struct GangRun {
   std::vector<double> losses;
   std::vector<protocol::Metric> metrics;
-  NamedTensors tensors;  // parameters, moments and the best so far, at the end
+  NamedTensors tensors;  // at the end: parameters, moments and best values
 
   LoopObserver observer() {
     LoopObserver observer;
@@ -33,7 +33,7 @@ struct GangRun {
   }
 };
 
-/// Trains the configurations at once, and returns what each gave.
+/// Trains the configurations together and returns the results of each.
 std::vector<GangRun> train_gang(const TinyWorld& world, const LoadedBackbone& backbone,
                                 const std::vector<sweeps::TrialConfig>& configs) {
   std::vector<GangRun> runs(configs.size());
@@ -54,7 +54,7 @@ std::vector<GangRun> train_gang(const TinyWorld& world, const LoadedBackbone& ba
   return runs;
 }
 
-/// Three trials that differ in all that those of a gang may differ in.
+/// Three trials that differ in every field that may differ within a gang.
 std::vector<sweeps::TrialConfig> gang_of(const sweeps::TrialConfig& first) {
   std::vector<sweeps::TrialConfig> all(3, first);
   all[1].seed = {43};
@@ -97,14 +97,13 @@ void check_gang(const TinyWorld& world, const sweeps::TrialConfig& config,
   }
 }
 
-/// What a few steps of modules in a T5 gave.
+/// The results of a few steps of modules in a T5.
 struct ModuleRun {
   std::vector<std::vector<double>> losses;             // (steps, trials)
   std::vector<std::map<std::string, Tensor>> trained;  // (trials): parameters at the end
 };
 
-/// Takes steps with the modules of as many trials as seeds, on the T5's pass for all of them. Each
-/// has its own examples and dropout.
+/// Trains one module for each seed in a shared T5 pass. Each has its own examples and dropout.
 ModuleRun train_in_t5(const LoadedBackbone& backbone, const TokenisedSplit& split,
                       const sweeps::ModuleConfig& config, const std::vector<std::uint64_t>& seeds) {
   const auto& t5 = dynamic_cast<const T5&>(*backbone.model);
@@ -159,8 +158,8 @@ ModuleRun train_in_t5(const LoadedBackbone& backbone, const TokenisedSplit& spli
   return run;
 }
 
-/// The same of a module that a T5 alone can have. Its trials are trained one by one, as their
-/// objective writes texts; the module takes several all the same.
+/// check_gang for a module that only a T5 can have. petlab trains such trials one by one because
+/// their objective generates text, but the module itself supports several.
 void check_gang_in_t5(const TinyTextWorld& world, const std::string& kind,
                       const Placement& placement, double loss_tolerance, double tensor_tolerance) {
   BackboneStore backbones;
@@ -187,8 +186,7 @@ void check_gang_in_t5(const TinyTextWorld& world, const std::string& kind,
 
 }  // namespace
 
-TEST_CASE("trials that are trained at once equal each of them alone, for every module",
-          "[trainer]") {
+TEST_CASE("trials trained together equal each trained alone, for every module", "[trainer]") {
   const TinyTextWorld text_world;
   const TinyWorld& world = text_world;
   std::map<std::string, int> kinds;
@@ -212,8 +210,8 @@ TEST_CASE("trials that are trained at once equal each of them alone, for every m
         if (!sweeps::validate(config, tasks).empty()) continue;
         INFO(row.kind << ", share " << share << ", mask " << metrics::to_string(mask));
         ++kinds[std::string(row.kind)];
-        // The same numbers but for the order of sums, which float64 hardly shows. In float32 a
-        // sum's last bit can turn a mask's bit in a later step, so that only losses are compared.
+        // Only the order of sums differs, which hardly shows in float64. In float32, a sum's last
+        // bit can flip a mask bit in a later step, so only losses are compared.
         check_gang(world, config, Placement::all_in(at::kDouble), 1e-9, 1e-7);
         check_gang(world, config, {}, 1e-3, 0);
       }
@@ -227,7 +225,7 @@ TEST_CASE("trials that are trained at once equal each of them alone, for every m
                                              {"prefix", 6}}));
 }
 
-TEST_CASE("trials in parts of a batch are trained at once too", "[trainer]") {
+TEST_CASE("trials with gradient accumulation are trained together too", "[trainer]") {
   const TinyWorld world;
   sweeps::TrialConfig config = world.trial("adapter").config;
   config.training.gradient_accumulation = 3;
@@ -235,7 +233,7 @@ TEST_CASE("trials in parts of a batch are trained at once too", "[trainer]") {
   check_gang(world, config, Placement::all_in(at::kDouble), 1e-9, 1e-7);
 }
 
-TEST_CASE("trials that were stopped together go on together from a checkpoint each", "[trainer]") {
+TEST_CASE("trials stopped together resume together from their checkpoints", "[trainer]") {
   const TinyWorld world;
   BackboneStore backbones;
   const auto backbone = backbones.get(world.folder.path() / "tiny");
@@ -274,14 +272,14 @@ TEST_CASE("trials that were stopped together go on together from a checkpoint ea
     CHECK((parts[k].losses == whole[k].losses));
     CHECK((parts[k].metrics == whole[k].metrics));
   }
-  // Checkpoints of different steps are no gang.
+  // Checkpoints of different steps cannot be trained together.
   TrainingLoop third = loop_of(parts, nullptr, 0);
   third.restore(first.state(1), first.tensors(1), 1);
   CHECK_THROWS_WITH(third.run(std::atomic<bool>{false}),
                     "the trials cannot be trained together: they are at the steps 0 and 5");
 }
 
-TEST_CASE("what trials of a gang must agree in is named with both values", "[trainer]") {
+TEST_CASE("a field that differs within a gang is reported with both values", "[trainer]") {
   const TinyWorld world;
   const sweeps::TrialConfig config = world.trial("adapter").config;
   for (const sweeps::TrialConfig& other : gang_of(config)) {
@@ -303,7 +301,7 @@ TEST_CASE("what trials of a gang must agree in is named with both values", "[tra
   CHECK(why([](auto& c) { c.module.mask = MaskKind::learned; }) ==
         "module.mask is \"none\" and \"learned\"");
   CHECK(why([](auto& c) { c.backbone = "./other"; }) == "backbone is \"./tiny\" and \"./other\"");
-  // What means nothing for the module decides nothing.
+  // Fields that the module does not use may differ.
   CHECK(why([](auto& c) { c.module.rank = 5; }) == "");
   sweeps::TrialConfig several = config;
   several.tasks = {"a", "b"};

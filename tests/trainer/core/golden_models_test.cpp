@@ -15,14 +15,14 @@ using Tensors = std::map<std::string, Tensor>;
 
 struct ModelCase {
   std::filesystem::path folder;
-  nlohmann::json described;  // expected.json's tensors
+  nlohmann::json described;  // the tensors of expected.json
   Tensors expected;
 };
 
 void compare(const ModelCase& golden, const std::string& name, const Tensor& found) {
-  const auto& told = golden.described.at(name);
+  const auto& description = golden.described.at(name);
   check_close(golden.folder.filename().string() + " " + name, found, golden.expected.at(name),
-              told.at("atol"), told.at("rtol"));
+              description.at("atol"), description.at("rtol"));
 }
 
 Tensor types_of(const ModelCase& golden) {
@@ -30,7 +30,7 @@ Tensor types_of(const ModelCase& golden) {
   return found == golden.expected.end() ? Tensor() : found->second;
 }
 
-/// The same encoder with weights of its own that require gradients.
+/// Copies the encoder; the copy's weights require gradients.
 Encoder trainable(const Encoder& frozen) {
   Encoder::Weights copies;
   for (const auto& [name, tensor] : frozen.weights()) {
@@ -39,7 +39,7 @@ Encoder trainable(const Encoder& frozen) {
   return Encoder(frozen.config(), std::move(copies));
 }
 
-/// The rows of a padded tensor (sequences, length, d) that are tokens.
+/// The token rows of a padded tensor (sequences, length, d).
 Tensor tokens_of(const Tensor& padded, const Tensor& mask) {
   return padded.index({mask.to(at::kBool)});
 }
@@ -55,9 +55,9 @@ void check_hidden_states(const ModelCase& golden) {
   REQUIRE(static_cast<std::int64_t>(hidden.size()) == encoder.config().num_layers + 1);
   for (std::size_t i = 0; i < hidden.size(); ++i) {
     const std::string name = "hidden_states." + std::to_string(i);
-    const auto& told = golden.described.at(name);
-    check_close(name, hidden[i], tokens_of(golden.expected.at(name), mask), told.at("atol"),
-                told.at("rtol"));
+    const auto& description = golden.described.at(name);
+    check_close(name, hidden[i], tokens_of(golden.expected.at(name), mask), description.at("atol"),
+                description.at("rtol"));
   }
 }
 
@@ -76,7 +76,7 @@ void check_head(const ModelCase& golden, const std::string& kind, const std::str
     const std::string name = parameter.name.substr(std::string("head.0.").size());
     parameter.value.copy_(weight(name).unsqueeze(0).unsqueeze(0));
   }
-  // The shorter way through the last layer must give the same.
+  // The shortcut for first tokens in the last layer must give the same result.
   const Tensor first = encoder.forward(input, Hooks(), LastLayer::first_tokens);
   const Tensor logits = head.forward(first, first_token_rows(input.sequences), nullptr);
   const Tensor loss =
@@ -130,7 +130,7 @@ void check_half_precision(const ModelCase& golden) {
       weights.emplace(wanted.name, stored.at(wanted.name).to(at::kFloat));
     }
     const Encoder encoder(config, std::move(weights));
-    // Rows 1 to 3 of the batch, their first 50 columns.
+    // The file has the first 50 columns of rows 1 to 3.
     const auto part = [](const Tensor& t) {
       return t.defined() ? t.narrow(0, 1, 3).narrow(1, 0, 50) : t;
     };
@@ -139,16 +139,15 @@ void check_half_precision(const ModelCase& golden) {
     const Tensor last = encoder.forward(
         pack_padded(part(golden.expected.at("input_ids")), mask, part(types_of(golden)), config),
         Hooks(), LastLayer::all_tokens);
-    const auto& told = golden.described.at(name);
-    check_close(name, last, tokens_of(golden.expected.at(name), mask), told.at("atol"),
-                told.at("rtol"));
+    const auto& description = golden.described.at(name);
+    check_close(name, last, tokens_of(golden.expected.at(name), mask), description.at("atol"),
+                description.at("rtol"));
   }
 }
 
 }  // namespace
 
-TEST_CASE("every encoder of the golden models computes what Hugging Face computes",
-          "[trainer][golden]") {
+TEST_CASE("every encoder of the golden models matches Hugging Face", "[trainer][golden]") {
   const auto models = testing::golden("models");
   if (!models) return;
   int encoders = 0;
@@ -157,7 +156,7 @@ TEST_CASE("every encoder of the golden models computes what Hugging Face compute
     const std::string type = read_json(entry.path() / "config.json").value("model_type", "");
     if (type != "bert" && type != "roberta") continue;
     INFO(entry.path().filename().string());
-    // A folder without values of its own holds the weights of the one that its name begins with.
+    // A folder without expected values has the weights of the folder whose name is its prefix.
     std::filesystem::path values = entry.path();
     if (!std::filesystem::exists(values / "expected.json")) {
       const std::string name = entry.path().filename().string();

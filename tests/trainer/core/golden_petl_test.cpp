@@ -28,7 +28,7 @@ struct PetlCase {
   std::int64_t classes() const { return tensors.at("out.logits").size(1); }
 };
 
-/// A module with its head in a tiny backbone, addressed by the names of the golden files.
+/// A module with its head in a tiny backbone; slots have the golden files' names.
 struct Model {
   const Encoder& encoder;
   ModuleRequest request;
@@ -86,9 +86,10 @@ ModuleRequest request_of(const PetlCase& golden, const Encoder& encoder) {
 
 void check_formula_case(const PetlCase& golden, at::ScalarType dtype) {
   const bool exact = dtype == at::kDouble;
-  const auto& told = golden.json.at("tolerance");
-  const double outputs = exact ? 1e-9 : told.at("float32").at("outputs and losses").get<double>();
-  const double gradients = exact ? 1e-9 : told.at("float32").at("gradients").get<double>();
+  const auto& tolerance = golden.json.at("tolerance");
+  const double outputs =
+      exact ? 1e-9 : tolerance.at("float32").at("outputs and losses").get<double>();
+  const double gradients = exact ? 1e-9 : tolerance.at("float32").at("gradients").get<double>();
   const Encoder encoder =
       Encoder::load(golden.folder.parent_path() / golden.json.at("backbone").get<std::string>(),
                     Placement::all_in(dtype));
@@ -126,7 +127,7 @@ void check_formula_case(const PetlCase& golden, at::ScalarType dtype) {
     if (golden.tensors.contains("grad." + name)) {
       check_relative("grad." + name, slot, golden.tensors.at("grad." + name), gradients);
     } else {
-      // Scores of the tasks that are not in the batch.
+      // The case omits scores of tasks that are not in the batch.
       INFO(name);
       CHECK(name.starts_with("score.task."));
       CHECK(slot.abs().max().item<double>() == 0);
@@ -140,7 +141,7 @@ void check_formula_case(const PetlCase& golden, at::ScalarType dtype) {
       model.optimizer->zero_gradients();
       model.module->merge();
       const Tensor next = model.loss(golden.batches, step);
-      // In float32 a mask bit may flip in a later step, and the two paths part.
+      // In float32 a mask bit may flip in a later step, after which the losses diverge.
       check_relative("loss of step " + std::to_string(step), next, trajectory[step],
                      exact ? 1e-9 : 1e-3);
       model.backward(next);
@@ -165,7 +166,7 @@ void check_formula_case(const PetlCase& golden, at::ScalarType dtype) {
   }
 }
 
-/// The name of a library's weight in terms of each_slot.
+/// Translates a library's weight name to the name used by each_slot.
 std::string slot_name(const std::string& library_name) {
   static const std::regex adapter(
       R"(module\.roberta\.encoder\.layer\.(\d+)\.output\.adapters\.petl\.adapter_(down|up)(\.0)?\.(weight|bias))");
@@ -191,10 +192,10 @@ std::string slot_name(const std::string& library_name) {
 }
 
 void check_library_case(const PetlCase& golden) {
-  const auto& told = golden.json.at("tolerance");
+  const auto& tolerance = golden.json.at("tolerance");
   const Encoder encoder =
       Encoder::load(golden.folder.parent_path() / golden.json.at("backbone").get<std::string>());
-  Tensors wanted;  // by the names of each_slot
+  Tensors wanted;  // by name, as in each_slot
   std::map<std::string, std::string> library_names;
   for (const auto& [name, tensor] : golden.tensors) {
     if (!name.starts_with("module.")) continue;
@@ -235,27 +236,27 @@ void check_library_case(const PetlCase& golden) {
     const std::string name = "out.hidden." + std::to_string(i);
     const Tensor rows =
         golden.tensors.at(name).index({golden.tensors.at("input.mask").to(at::kBool)});
-    check_relative(name, hidden[i], rows, told.at("hidden"));
+    check_relative(name, hidden[i], rows, tolerance.at("hidden"));
   }
   if (request.config.kind == "prefix") {
     for (std::int64_t l = 0; l < encoder.config().num_layers; ++l) {
       const auto prefix = model.module->prefix({Site::keys_and_values, l, {}});
       check_relative("P", at::cat({prefix->keys[0], prefix->values[0]}, 1),
-                     golden.tensors.at("out.P." + std::to_string(l)), told.at("hidden"));
+                     golden.tensors.at("out.P." + std::to_string(l)), tolerance.at("hidden"));
     }
   }
   const Tensor logits = model.logits(input);
-  check_relative("out.logits", logits, golden.tensors.at("out.logits"), told.at("logits"));
+  check_relative("out.logits", logits, golden.tensors.at("out.logits"), tolerance.at("logits"));
   const Tensor loss =
       summed_loss(sweeps::TaskKind::classification, logits, golden.tensors.at("input.labels")) /
       input.sequences.sequences();
-  check_relative("out.loss", loss, golden.tensors.at("out.loss"), told.at("loss"));
+  check_relative("out.loss", loss, golden.tensors.at("out.loss"), tolerance.at("loss"));
   model.backward(loss);
   int compared = 0;
   model.each_slot(true, [&](const std::string& name, const Tensor& slot) {
     if (!library_names.contains(name)) return;
     check_relative("grad." + name, slot, golden.tensors.at("grad." + library_names.at(name)),
-                   told.at("grad"));
+                   tolerance.at("grad"));
     ++compared;
   });
   CHECK(compared > 0);
@@ -263,7 +264,7 @@ void check_library_case(const PetlCase& golden) {
 
 }  // namespace
 
-TEST_CASE("every RoBERTa case of the golden modules has its outputs, gradients and steps",
+TEST_CASE("every golden RoBERTa module matches its outputs, gradients and steps",
           "[trainer][golden]") {
   const auto petl = testing::golden("petl");
   if (!petl) return;

@@ -40,7 +40,7 @@ void each_slot(const std::vector<trainer::Parameter>& parameters,
   }
 }
 
-/// The same of the masks: mask.layer.l.X, mask.task.t.X.
+/// Calls visit(name, tensor) for each mask: mask.layer.l.X, mask.task.t.X.
 template <typename Visit>
 void each_mask(trainer::Module& module, Visit visit) {
   for (const trainer::StoredTensor& stored : module.stored(0)) {
@@ -55,7 +55,7 @@ void each_mask(trainer::Module& module, Visit visit) {
   }
 }
 
-/// The module of a case's "method".
+/// Reads the module request from the "method" of a golden case.
 inline trainer::ModuleRequest module_request(const nlohmann::json& method,
                                              const trainer::Backbone& backbone) {
   const std::string variant = method.at("variant");

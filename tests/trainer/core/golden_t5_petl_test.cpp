@@ -1,4 +1,4 @@
-// Modules in T5 against the golden cases: outputs, gradients and steps.
+// Modules in T5, compared with the golden cases: outputs, gradients and steps.
 #include <cstdio>
 #include <memory>
 #include <regex>
@@ -21,16 +21,16 @@ namespace {
 
 using Tensors = std::map<std::string, Tensor>;
 
-/// A padded batch as the cases have them: sources with a mask, labels padded with 0.
+/// Packs a golden batch, which has padded sources with a mask and labels padded with 0.
 struct TextBatch {
-  PackedSequences sources, targets;  // targets are what the decoder reads
+  PackedSequences sources, targets;  // targets are the decoder's inputs
   Tensor labels;                     // (target tokens)
-  Tensor mask, kept;                 // (sequences, length): of sources, of labels
+  Tensor mask, kept;                 // (sequences, length): true for tokens of sources, of labels
 
   TextBatch(const Tensor& ids, const Tensor& source_mask, const Tensor& padded_labels)
       : mask(source_mask.to(at::kBool)), kept(padded_labels != 0) {
     sources = pack_tokens(ids, mask);
-    // The start token in front, the labels shifted.
+    // The decoder reads the start token, then the labels shifted by one.
     const Tensor shifted = at::constant_pad_nd(padded_labels, {1, -1}, 0);
     targets = pack_tokens(shifted, kept);
     labels = padded_labels.index({kept});
@@ -77,16 +77,16 @@ struct T5Model {
   }
 };
 
-/// States of a stack, of which the last two are before and after the norm; `with_both`: else the
-/// last alone.
+/// Compares the hidden states of a stack. A case may have the last state before the final norm as
+/// well as after it.
 void compare_states(const std::string& name, const std::vector<Tensor>& found,
                     const Tensors& expected, const Tensor& mask, double tolerance) {
   for (std::size_t i = 0; i < found.size(); ++i) {
-    // The last one found is normalised; where the case has the bare one too, it comes before.
+    // The last found state is normalised. If the case has both, the normalised one comes last.
     const bool last = i + 1 == found.size();
-    const std::string behind = name + "." + std::to_string(i + 1);
+    const std::string next = name + "." + std::to_string(i + 1);
     const std::string state =
-        last && expected.contains(behind) ? behind : name + "." + std::to_string(i);
+        last && expected.contains(next) ? next : name + "." + std::to_string(i);
     check_relative(state, found[i], expected.at(state).index({mask}), tolerance);
   }
 }
@@ -96,15 +96,15 @@ TextBatch batch_of_step(const Tensors& batches, std::int64_t step) {
   return {batches.at(at + "ids"), batches.at(at + "mask"), batches.at(at + "labels")};
 }
 
-void check_t5_formula(const std::filesystem::path& folder, const nlohmann::json& told,
+void check_t5_formula(const std::filesystem::path& folder, const nlohmann::json& golden_case,
                       const Tensors& tensors, const Tensors& batches, at::ScalarType dtype) {
   const bool exact = dtype == at::kDouble;
-  const auto& tolerance = told.at("tolerance").at("float32");
+  const auto& tolerance = golden_case.at("tolerance").at("float32");
   const double outputs = exact ? 1e-9 : tolerance.at("outputs and losses").get<double>();
   const double gradients = exact ? 1e-9 : tolerance.at("gradients").get<double>();
-  const T5 backbone = T5::load(folder.parent_path() / told.at("backbone").get<std::string>(),
+  const T5 backbone = T5::load(folder.parent_path() / golden_case.at("backbone").get<std::string>(),
                                Placement::all_in(dtype));
-  const auto& method = told.at("method");
+  const auto& method = golden_case.at("method");
   ModuleRequest request = testing::module_request(method, backbone);
   request.config.cross_attention =
       request.config.kind == "lora" &&
@@ -166,8 +166,8 @@ void check_t5_formula(const std::filesystem::path& folder, const nlohmann::json&
   }
 }
 
-/// The name of a library's weight in terms of each_slot, for a T5 of so many encoder layers and
-/// layers in all.
+/// Translates a library's weight name to the name used by each_slot. `layers` counts encoder and
+/// decoder layers.
 std::string t5_slot_name(const std::string& library_name, std::int64_t encoder_layers,
                          std::int64_t layers) {
   static const std::regex adapter(
@@ -189,16 +189,17 @@ std::string t5_slot_name(const std::string& library_name, std::int64_t encoder_l
   return "";
 }
 
-void check_t5_library(const std::filesystem::path& folder, const nlohmann::json& told,
+void check_t5_library(const std::filesystem::path& folder, const nlohmann::json& golden_case,
                       const Tensors& tensors) {
-  const auto& tolerance = told.at("tolerance");
-  const T5 backbone = T5::load(folder.parent_path() / told.at("backbone").get<std::string>());
+  const auto& tolerance = golden_case.at("tolerance");
+  const T5 backbone =
+      T5::load(folder.parent_path() / golden_case.at("backbone").get<std::string>());
   ModuleRequest request;
   request.seeds = {0};
-  if (told.contains("alpha")) {
+  if (golden_case.contains("alpha")) {
     request.config.kind = "lora";
-    request.config.rank = told.at("r");
-    request.config.alpha = told.at("alpha");
+    request.config.rank = golden_case.at("r");
+    request.config.alpha = golden_case.at("alpha");
     request.config.cross_attention = true;
   } else {
     request.config.kind = "adapter";
@@ -210,12 +211,12 @@ void check_t5_library(const std::filesystem::path& folder, const nlohmann::json&
   std::map<std::string, std::string> library_names;  // by slot
   for (const auto& [name, tensor] : tensors) {
     if (!name.starts_with("module.")) continue;
-    const std::string own = name.substr(std::string("module.").size());
+    const std::string library_name = name.substr(std::string("module.").size());
     const std::string slot =
-        t5_slot_name(own, backbone.config().num_layers, backbone.shape().layers());
+        t5_slot_name(library_name, backbone.config().num_layers, backbone.shape().layers());
     INFO(name);
     REQUIRE(!slot.empty());
-    library_names.emplace(slot, own);
+    library_names.emplace(slot, library_name);
   }
   testing::each_slot(model.optimizer.parameters(), request.config, false,
                      [&](const std::string& name, Tensor slot) {
@@ -246,18 +247,18 @@ void check_t5_library(const std::filesystem::path& folder, const nlohmann::json&
   CHECK(compared == static_cast<int>(library_names.size()));
 }
 
-/// Adapters that a hypernetwork makes: what it makes, and the model with them.
-void check_hyperformer(const std::filesystem::path& folder, const nlohmann::json& told,
+/// Checks generated adapters, and the model that uses them.
+void check_hyperformer(const std::filesystem::path& folder, const nlohmann::json& golden_case,
                        const Tensors& tensors, const Tensors& batches, at::ScalarType dtype) {
-  const auto& tolerance = told.at("tolerance");
+  const auto& tolerance = golden_case.at("tolerance");
   const auto tolerance_of = [&](const char* what) {
     return dtype == at::kDouble ? tolerance.at("float64").get<double>()
                                 : tolerance.at("float32").at(what).get<double>();
   };
   const double outputs = tolerance_of("outputs and loss");
-  const T5 backbone = T5::load(folder.parent_path() / told.at("backbone").get<std::string>(),
+  const T5 backbone = T5::load(folder.parent_path() / golden_case.at("backbone").get<std::string>(),
                                Placement::all_in(dtype));
-  const auto& method = told.at("method");
+  const auto& method = golden_case.at("method");
   ModuleRequest request;
   request.config.kind = "hyperformer++";
   request.config.bottleneck = method.at("bn");
@@ -272,9 +273,9 @@ void check_hyperformer(const std::filesystem::path& folder, const nlohmann::json
     INFO(parameter.name);
     Tensor(parameter.value[0]).copy_(tensors.at("module." + parameter.name));
   }
-  std::size_t own = 0;
-  for (const auto& [name, tensor] : tensors) own += name.starts_with("module.") ? 1 : 0;
-  CHECK(own == model.optimizer.parameters().size());
+  std::size_t module_tensors = 0;
+  for (const auto& [name, tensor] : tensors) module_tensors += name.starts_with("module.") ? 1 : 0;
+  CHECK(module_tensors == model.optimizer.parameters().size());
   model.module->merge(method.at("task_of_the_batch").get<std::int64_t>());
 
   const auto& hyper = dynamic_cast<const Hyperformer&>(*model.module);
@@ -304,17 +305,16 @@ void check_hyperformer(const std::filesystem::path& folder, const nlohmann::json
   std::size_t gradients = 0;
   for (const Parameter& parameter : model.optimizer.parameters()) {
     const auto wanted = tensors.find("grad." + parameter.name);
-    if (wanted == tensors.end()) continue;  // left out of the case
+    if (wanted == tensors.end()) continue;  // the case omits it
     check_relative(wanted->first, parameter.gradient[0], wanted->second, tolerance_of("gradients"));
     ++gradients;
   }
-  CHECK(gradients > own / 2);
+  CHECK(gradients > module_tensors / 2);
 }
 
 }  // namespace
 
-TEST_CASE("every T5 case of the golden modules has its outputs, gradients and steps",
-          "[trainer][golden]") {
+TEST_CASE("every golden T5 module matches its outputs, gradients and steps", "[trainer][golden]") {
   const auto petl = testing::golden("petl");
   if (!petl) return;
   const Tensors batches = read_tensors(*petl / "batches.safetensors");
@@ -322,20 +322,20 @@ TEST_CASE("every T5 case of the golden modules has its outputs, gradients and st
   int library = 0;
   for (const auto& entry : std::filesystem::directory_iterator(*petl)) {
     if (!std::filesystem::exists(entry.path() / "case.json")) continue;
-    const nlohmann::json told = read_json(entry.path() / "case.json");
-    if (told.value("backbone", "") != "backbone_t5") continue;
+    const nlohmann::json golden_case = read_json(entry.path() / "case.json");
+    if (golden_case.value("backbone", "") != "backbone_t5") continue;
     const Tensors tensors = read_tensors(entry.path() / "tensors.safetensors");
     INFO(entry.path().filename().string());
-    if (told.contains("method") && told.at("method").contains("mlp_hidden")) {
-      check_hyperformer(entry.path(), told, tensors, batches, at::kDouble);
-      check_hyperformer(entry.path(), told, tensors, batches, at::kFloat);
+    if (golden_case.contains("method") && golden_case.at("method").contains("mlp_hidden")) {
+      check_hyperformer(entry.path(), golden_case, tensors, batches, at::kDouble);
+      check_hyperformer(entry.path(), golden_case, tensors, batches, at::kFloat);
       ++formula;
-    } else if (told.contains("method")) {
-      check_t5_formula(entry.path(), told, tensors, batches, at::kDouble);
-      check_t5_formula(entry.path(), told, tensors, batches, at::kFloat);
+    } else if (golden_case.contains("method")) {
+      check_t5_formula(entry.path(), golden_case, tensors, batches, at::kDouble);
+      check_t5_formula(entry.path(), golden_case, tensors, batches, at::kFloat);
       ++formula;
     } else {
-      check_t5_library(entry.path(), told, tensors);
+      check_t5_library(entry.path(), golden_case, tensors);
       ++library;
     }
   }

@@ -32,8 +32,8 @@ inline nlohmann::json read_json(const std::filesystem::path& file) {
   return nlohmann::json::parse(stream);
 }
 
-/// The largest differences that check_close met since this was last asked, for who wants to state
-/// them: as they are, and as shares of what was allowed.
+/// The largest differences that check_close found since the last reset: absolute, and as a share
+/// of the tolerance.
 struct WorstDifference {
   double difference = 0;
   double share = 0;
@@ -48,7 +48,7 @@ inline void print_worst_difference(const std::string& what) {
               what.c_str(), worst.difference, worst.share);
 }
 
-/// |found - wanted| <= atol + rtol * |wanted|, everywhere.
+/// Checks |found - wanted| <= atol + rtol * |wanted| for each element.
 inline void check_close(const std::string& name, const at::Tensor& found, const at::Tensor& wanted,
                         double atol, double rtol) {
   INFO(name);
@@ -65,7 +65,7 @@ inline void check_close(const std::string& name, const at::Tensor& found, const 
   CHECK(worst <= 0);
 }
 
-/// max|found - wanted| <= tolerance * max(1e-3, max|wanted|).
+/// Checks max|found - wanted| <= tolerance * max(1e-3, max|wanted|).
 inline void check_relative(const std::string& name, const at::Tensor& found,
                            const at::Tensor& wanted, double tolerance) {
   const double largest = wanted.detach().to(at::kDouble).abs().max().item<double>();

@@ -1,4 +1,4 @@
-// What freed memory costs when it is wanted again.
+// Reusing freed memory must not cost page faults.
 #include <sys/resource.h>
 
 #include "tests/support/catch.h"
@@ -12,7 +12,7 @@ long new_pages() {
   return usage.ru_minflt;
 }
 
-/// As a feed-forward has them of as many tokens, freed together.
+/// Allocates and frees three buffers of the size that a feed-forward layer needs.
 void use_three_buffers(std::int64_t tokens) {
   const auto buffer = [&] { return at::full({tokens, 3072}, 1.0, at::kFloat); };
   const at::Tensor a = buffer(), b = buffer(), c = buffer();
@@ -20,7 +20,7 @@ void use_three_buffers(std::int64_t tokens) {
 
 }  // namespace
 
-TEST_CASE("large buffers that were freed are used again without new pages", "[trainer]") {
+TEST_CASE("freed large buffers are reused without page faults", "[trainer]") {
   for (const std::int64_t tokens : {100, 1500, 4096}) {  // 1, 18 and 48 MiB each
     INFO(tokens << " tokens");
     use_three_buffers(tokens);

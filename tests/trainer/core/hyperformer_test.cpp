@@ -1,4 +1,4 @@
-// Generated adapters: what moves what, how they start, and where there are none.
+// Generated adapters: initial values, gradients, and the backbones that support them.
 #include "trainer/modules/hyperformer.h"
 
 #include "sweeps/catalog.h"
@@ -34,7 +34,7 @@ struct HyperWorld {
     const auto backbone = backbones.get(tiny.folder.path() / "tiny-t5");
     ModuleRequest request;
     request.config = trial().config.module;
-    request.config.hyper_hidden = 64;  // so many that never all are 0
+    request.config.hyper_hidden = 64;  // enough that some unit is always active
     request.tasks = tasks;
     request.seeds = std::move(seeds);
     request.placement = backbone->model->placement();
@@ -44,7 +44,7 @@ struct HyperWorld {
 
 }  // namespace
 
-TEST_CASE("each task, layer and position has adapters of its own, and tasks share the generators",
+TEST_CASE("each task, layer and position has its own adapter from generators that tasks share",
           "[trainer]") {
   HyperWorld world;
   const auto module = world.module(3);
@@ -54,22 +54,23 @@ TEST_CASE("each task, layer and position has adapters of its own, and tasks shar
     module->merge(task);
     for (std::int64_t layer = 0; layer < 4; ++layer) {
       for (const Position position : {Position::feed_forward, Position::attention}) {
-        const std::vector<Tensor>& own = hyper.adapter(layer, position);
-        CHECK((own[0].sizes() == at::IntArrayRef{1, 4, 16}));
-        CHECK((own[2].sizes() == at::IntArrayRef{1, 16, 4}));
-        CHECK((own[4].sizes() == at::IntArrayRef{1, 16}));
-        for (const Tensor& other : seen) CHECK(!at::equal(other, own[0]));
-        seen.push_back(own[0].detach().clone());
+        const std::vector<Tensor>& weights = hyper.adapter(layer, position);
+        CHECK((weights[0].sizes() == at::IntArrayRef{1, 4, 16}));
+        CHECK((weights[2].sizes() == at::IntArrayRef{1, 16, 4}));
+        CHECK((weights[4].sizes() == at::IntArrayRef{1, 16}));
+        for (const Tensor& other : seen) CHECK(!at::equal(other, weights[0]));
+        seen.push_back(weights[0].detach().clone());
       }
     }
   }
   CHECK(seen.size() == 3 * 4 * 2);
-  // The same again, whatever came between.
+  // Merging the first task again gives the same adapters.
   module->merge(0);
   CHECK(at::equal(hyper.adapter(0, Position::feed_forward)[0], seen[0]));
 }
 
-TEST_CASE("a hypernetwork starts as its authors' does, each of its tensors apart", "[trainer]") {
+TEST_CASE("a hypernetwork starts as its authors' does and draws each tensor separately",
+          "[trainer]") {
   HyperWorld world;
   const auto module = world.module(200, {42, 43});
   for (const Parameter& parameter : module->parameters()) {
@@ -87,7 +88,7 @@ TEST_CASE("a hypernetwork starts as its authors' does, each of its tensors apart
     }
     CHECK(!at::equal(first, parameter.value[1]));
     const double deviation = first.std().item<double>();
-    // Of 200 · 5 numbers one standard error is 2 %.
+    // The standard error for 200 · 5 numbers is 2 %.
     if (first.numel() >= 200) CHECK(deviation == Approx(is_embedding ? 1 : 0.01).epsilon(0.15));
     for (const Parameter& other : module->parameters()) {
       if (other.name == parameter.name || other.value.sizes() != parameter.value.sizes()) continue;
@@ -96,7 +97,7 @@ TEST_CASE("a hypernetwork starts as its authors' does, each of its tensors apart
   }
 }
 
-TEST_CASE("a batch of one task moves the generators and no other task's embedding", "[trainer]") {
+TEST_CASE("a batch changes the generators and the embedding of its task only", "[trainer]") {
   HyperWorld world;
   protocol::TrialFile trial = world.trial(3);
   trial.config.training.steps = 40;
@@ -110,7 +111,7 @@ TEST_CASE("a batch of one task moves the generators and no other task's embeddin
       start.emplace(parameter.name, parameter.value.clone());
     }
   }
-  // The first step's rate is 0: it is warm-up's.
+  // The first step has learning rate 0, the start of warm-up.
   first_losses(world.backbones, trial, {}, 2, &moved);
   BatchOrder order(trial.config.seed.value, {40, 40, 40}, trial.config.training);
   const std::set<std::size_t> drawn{order.at(0).task, order.at(1).task};
@@ -129,7 +130,7 @@ TEST_CASE("a batch of one task moves the generators and no other task's embeddin
   }
 }
 
-TEST_CASE("gradients of generated adapters are the same however the batch is cut", "[trainer]") {
+TEST_CASE("gradient accumulation does not change gradients of generated adapters", "[trainer]") {
   HyperWorld world;
   protocol::TrialFile trial = world.trial();
   trial.config.training.dropout = 0;
@@ -147,7 +148,8 @@ TEST_CASE("gradients of generated adapters are the same however the batch is cut
   }
 }
 
-TEST_CASE("generators are trained in float32 where the backbone computes in 16 bits", "[trainer]") {
+TEST_CASE("generators are trained in float32 although the backbone computes in 16 bits",
+          "[trainer]") {
   HyperWorld world;
   protocol::TrialFile trial = world.trial();
   trial.config.training.dropout = 0;
@@ -162,7 +164,7 @@ TEST_CASE("generators are trained in float32 where the backbone computes in 16 b
   CHECK(tensors.at("encoder.down.weight.weight").scalar_type() == at::kFloat);
 }
 
-TEST_CASE("generated adapters are refused in an encoder", "[trainer]") {
+TEST_CASE("an encoder refuses generated adapters", "[trainer]") {
   HyperWorld world;
   const auto encoder = world.backbones.get(world.tiny.folder.path() / "tiny");
   ModuleRequest request;

@@ -1,4 +1,4 @@
-// A packed batch and a padded one are one computation: the same loss and the same gradients.
+// Packed and padded batches must give the same loss and gradients.
 #include <cmath>
 #include <limits>
 #include <map>
@@ -21,7 +21,7 @@ constexpr std::int64_t kLength = 9;
 const std::vector<std::int64_t> kLengths{3, 9, 1, 5};
 
 struct PaddedBatch {
-  Tensor ids, mask;  // (sequences, length); whatever stands behind a sequence must not matter
+  Tensor ids, mask;  // (sequences, length); ids after a sequence's end must not matter
   Tensor classes;    // (sequences)
 };
 
@@ -38,7 +38,7 @@ PaddedBatch make_batch() {
   return batch;
 }
 
-/// The encoder on (sequences · length) rows, padding included, out of LibTorch's operations.
+/// The encoder on (sequences · length) rows, padding included, computed by LibTorch's operations.
 class PaddedEncoder {
  public:
   PaddedEncoder(const Encoder& encoder, const Module& module, const Dropout& dropout,
@@ -50,7 +50,7 @@ class PaddedEncoder {
     rows_ = {0, static_cast<std::int64_t>(keys_.size())};
   }
 
-  /// (sequences, d_model) of the first tokens.
+  /// The states of the first tokens, (sequences, d_model).
   Tensor forward() const {
     const Tensor positions = at::arange(kLength, at::kLong).repeat({batch_.ids.size(0)});
     Tensor x = at::embedding(weight("embeddings.word_embeddings.weight"), batch_.ids.flatten()) +
@@ -88,8 +88,8 @@ class PaddedEncoder {
     const auto projection = [&](const char* which) {
       return linear(name + "attention.self." + which, x);
     };
-    const auto changed = [&](Site site, const Tensor& made) {
-      return module_.acts_on(site) ? module_.projected({{site, l, rows_}, x, made}) : made;
+    const auto changed = [&](Site site, const Tensor& output) {
+      return module_.acts_on(site) ? module_.projected({{site, l, rows_}, x, output}) : output;
     };
     const Tensor seen = attention(l, changed(Site::query, projection("query")), projection("key"),
                                   changed(Site::value, projection("value")));
@@ -113,8 +113,8 @@ class PaddedEncoder {
     Tensor mask = batch_.mask;
     if (const auto prefix = module_.prefix({Site::keys_and_values, l, rows_})) {
       const auto repeated = [&](const Tensor& all) {
-        const Tensor own = split(all[0], 1);
-        return own.expand({sequences, own.size(1), own.size(2), own.size(3)});
+        const Tensor values = split(all[0], 1);
+        return values.expand({sequences, values.size(1), values.size(2), values.size(3)});
       };
       k = at::cat({repeated(prefix->keys), k}, 2);
       v = at::cat({repeated(prefix->values), v}, 2);
@@ -139,7 +139,7 @@ class PaddedEncoder {
 
 }  // namespace
 
-TEST_CASE("Packed and padded batches give the same loss and the same gradients", "[trainer]") {
+TEST_CASE("Packed and padded batches give the same loss and gradients", "[trainer]") {
   const TinyWorld world;
   const PaddedBatch batch = make_batch();
   for (const std::string kind : {"adapter", "lora", "prefix"}) {
@@ -155,7 +155,7 @@ TEST_CASE("Packed and padded batches give the same loss and the same gradients",
       std::vector<Parameter> parameters = module->parameters();
       for (const Parameter& parameter : head.parameters()) parameters.push_back(parameter);
       for (Parameter& parameter : parameters) {
-        // LoRA's B begins at 0, where A has no gradient.
+        // LoRA's B starts at 0, which would leave A without a gradient.
         if (parameter.name.ends_with("lora_B")) parameter.value.fill_(0.1);
       }
       Dropout dropout;

@@ -1,5 +1,5 @@
-// The training loop, against an implementation that shares nothing with it
-// (tests/golden/training/make_training.py), and in the cases where a choice is easily lost.
+// The training loop, compared with an independent implementation
+// (tests/golden/training/make_training.py), and in edge cases.
 #include "trainer/training/loop.h"
 
 #include <cmath>
@@ -18,7 +18,7 @@ using petlab::testing::read_json;
 
 namespace {
 
-// In float64 both compute the same but for the order of sums.
+// In float64 only the order of sums differs.
 constexpr double kTolerance = 1e-7;
 
 bool near(double found, double wanted) {
@@ -26,20 +26,20 @@ bool near(double found, double wanted) {
 }
 
 TokenisedSplit split_of(const nlohmann::json& split, bool regression) {
-  TokenisedSplit made;
-  made.kind = regression ? sweeps::TaskKind::regression : sweeps::TaskKind::classification;
-  made.offsets.push_back(0);
+  TokenisedSplit tokenised;
+  tokenised.kind = regression ? sweeps::TaskKind::regression : sweeps::TaskKind::classification;
+  tokenised.offsets.push_back(0);
   for (const auto& ids : split.at("ids")) {
-    for (const std::int32_t id : ids) made.ids.push_back(id);
-    made.offsets.push_back(static_cast<std::int64_t>(made.ids.size()));
+    for (const std::int32_t id : ids) tokenised.ids.push_back(id);
+    tokenised.offsets.push_back(static_cast<std::int64_t>(tokenised.ids.size()));
   }
-  made.type_ids.assign(made.ids.size(), 0);
+  tokenised.type_ids.assign(tokenised.ids.size(), 0);
   if (regression) {
-    made.scores = split.at("targets").get<std::vector<float>>();
+    tokenised.scores = split.at("targets").get<std::vector<float>>();
   } else {
-    made.classes = split.at("targets").get<std::vector<std::int32_t>>();
+    tokenised.classes = split.at("targets").get<std::vector<std::int32_t>>();
   }
-  return made;
+  return tokenised;
 }
 
 TaskRun task_of(const nlohmann::json& task) {
@@ -56,7 +56,7 @@ TaskRun task_of(const nlohmann::json& task) {
   return run;
 }
 
-/// A golden run: its configuration, its tasks and what it must give.
+/// A golden run: its configuration, tasks and expected results.
 struct GoldenRun {
   sweeps::TrialConfig config;
   std::vector<TaskRun> tasks;
@@ -83,7 +83,7 @@ std::map<std::string, double> norms_of(TrainingLoop& loop) {
   return norms;
 }
 
-/// What a run reported: metrics in their order, and where its best epoch ended.
+/// A run's metrics in the order of reporting, and the last step of its best epoch.
 struct Report {
   std::vector<protocol::Metric> metrics;
   std::int64_t best_step = 0;
@@ -98,7 +98,7 @@ struct Report {
   }
 };
 
-/// Trains from the initial values, of which `prepare` may change some.
+/// Trains from the initial values; `prepare` may change them first.
 Report train_steps(const GoldenRun& golden,
                    const std::function<void(const NamedTensors&)>& prepare = nullptr) {
   const Encoder backbone = GoldenRun::backbone();
@@ -158,28 +158,28 @@ void check_run(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("full fine-tuning is torch's, step by step", "[trainer]") {
+TEST_CASE("full fine-tuning matches torch step by step", "[trainer]") {
   check_run("full_finetuning");
 }
 
-TEST_CASE("training a shared adapter with learned masks is torch's, step by step", "[trainer]") {
+TEST_CASE("training a shared adapter with learned masks matches torch step by step", "[trainer]") {
   check_run("propetl_adapter");
 }
 
-TEST_CASE("training a shared adapter with random masks is torch's, step by step", "[trainer]") {
+TEST_CASE("training a shared adapter with random masks matches torch step by step", "[trainer]") {
   check_run("random_adapter");
 }
 
-TEST_CASE("training LoRA with learned masks on scores is torch's, step by step", "[trainer]") {
+TEST_CASE("training LoRA with learned masks on scores matches torch step by step", "[trainer]") {
   check_run("lora");
 }
 
-TEST_CASE("training several tasks is torch's, step by step", "[trainer]") {
+TEST_CASE("training several tasks matches torch step by step", "[trainer]") {
   check_run("several_tasks");
   check_run("several_tasks_random");
 }
 
-TEST_CASE("of equally good epochs the first is the best", "[trainer]") {
+TEST_CASE("the first of equally good epochs is the best", "[trainer]") {
   GoldenRun golden("full_finetuning");
   golden.config.training.learning_rate = 1e-30;
   const Report report = train_steps(golden);
@@ -190,18 +190,17 @@ TEST_CASE("of equally good epochs the first is the best", "[trainer]") {
   CHECK(report.metrics.back().step == 3);
 }
 
-TEST_CASE("an epoch whose value is undefined is only the best until another has a value",
-          "[trainer]") {
+TEST_CASE("an epoch without a value is the best only until another epoch has one", "[trainer]") {
   GoldenRun golden("lora");
-  // An epoch of one step, and the first step's learning rate is 0: the first epoch's predictions
-  // are what `prepare` makes them.
+  // Each epoch has one step and the first step's learning rate is 0, so `prepare` determines the
+  // first epoch's predictions.
   golden.config.training.batch_size = golden.tasks[0].train.size();
   golden.config.training.warmup_ratio = 0.25;
   const auto all_alike = [](const NamedTensors& tensors) {
     tensors.find("head.0.out_proj.weight")->second.zero_();
   };
   SECTION("the best value so far is below zero") {
-    // A correlation with scores that fall where the lengths rise.
+    // Makes the correlation negative.
     for (float& score : golden.tasks[0].validation.scores) score = -score;
     const Report report = train_steps(golden, all_alike);
     const auto values = report.values("validation", "pearson");
@@ -223,7 +222,8 @@ TEST_CASE("an epoch whose value is undefined is only the best until another has 
   }
 }
 
-TEST_CASE("gradients that are clipped keep their direction, others stay as they are", "[trainer]") {
+TEST_CASE("clipping keeps the direction of gradients and leaves small ones unchanged",
+          "[trainer]") {
   const auto clipped = [](double max_norm, double& norm) {
     Parameter a{"a", at::zeros({2}), at::tensor({3.0F, 0.0F}), Rate::module, true};
     Parameter b{"b", at::zeros({1}), at::tensor({-4.0F}), Rate::scores, true};
@@ -244,7 +244,7 @@ TEST_CASE("gradients that are clipped keep their direction, others stay as they 
   CHECK(found[2] == Approx(-0.8).epsilon(1e-5));
 }
 
-TEST_CASE("the learning rate rises over the warm-up's steps, rounded up, and falls to the end",
+TEST_CASE("the learning rate rises over the warm-up steps, rounded up, and then falls to the end",
           "[trainer]") {
   const auto factors = [](std::int64_t steps, double ratio) {
     std::vector<double> all;
@@ -257,7 +257,7 @@ TEST_CASE("the learning rate rises over the warm-up's steps, rounded up, and fal
   };
   CHECK((factors(4, 0) == std::vector<double>{1, 0.75, 0.5, 0.25}));
   CHECK((factors(5, 0.2) == std::vector<double>{0, 1, 0.75, 0.5, 0.25}));
-  // 1.1 steps of warm-up are 2.
+  // 1.1 steps of warm-up round up to 2.
   CHECK((factors(11, 0.1) == std::vector<double>{0, 0.5, 1, 8.0 / 9, 7.0 / 9, 6.0 / 9, 5.0 / 9,
                                                  4.0 / 9, 3.0 / 9, 2.0 / 9, 1.0 / 9}));
   CHECK((factors(1, 0.1) == std::vector<double>{0}));

@@ -1,4 +1,4 @@
-// The formula of sweeps/memory.h beside the tensors that the trainer makes.
+// The formula of sweeps/memory.h, compared with the trainer's tensors.
 #include "sweeps/memory.h"
 #include "tests/trainer/core/tiny_text_world.h"
 #include "trainer/backbones/load_backbone.h"
@@ -11,8 +11,8 @@ using metrics::MaskKind;
 
 namespace {
 
-/// Gradients, two moments and the best of what the optimizer moves; gradients of merged weights and
-/// of what is made of something that is trained.
+/// The bytes of each trained parameter's gradient, two moments and best value, and of the gradients
+/// of merged weights and of weights computed from trained parameters.
 std::int64_t optimizer_bytes(TrialModel& model) {
   std::int64_t numbers = 0;
   for (const Parameter& parameter : model.parameters()) numbers += 4 * parameter.value.numel();
@@ -26,7 +26,7 @@ std::int64_t optimizer_bytes(TrialModel& model) {
 
 }  // namespace
 
-TEST_CASE("The memory formula counts what the optimizer moves, for every kind of module",
+TEST_CASE("The memory formula counts the optimizer's tensors for every kind of module",
           "[trainer]") {
   const testing::TinyTextWorld world;
   for (const sweeps::ModuleRow& row : sweeps::modules()) {
@@ -54,7 +54,7 @@ TEST_CASE("The memory formula counts what the optimizer moves, for every kind of
           const sweeps::MemoryEstimate estimate = sweeps::estimate_memory(
               trial.config, backbone->shape(), trial.tasks, sweeps::MemoryDevice::cpu);
           std::int64_t expected = optimizer_bytes(model);
-          // The paper counts an encoder's pooler, which the trainer does not read.
+          // The paper counts an encoder's pooler, which the trainer does not load.
           if (row.kind == "full_finetuning" && !text) expected += 16 * (16 * 16 + 16);
           CHECK(estimate.optimizer == expected);
         }

@@ -1,4 +1,4 @@
-// Trials of several tasks: which modules there are, what they store, whose step moves what.
+// Trials of several tasks: supported modules, stored sizes, and the parameters each step changes.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -23,7 +23,7 @@ using petlab::testing::TinyTextWorld;
 
 namespace {
 
-/// `count` tasks with the same 40 sentences.
+/// A trial of `count` tasks with the same 40 sentences.
 protocol::TrialFile many_tasks_trial(const TinyTextWorld& world, const std::string& kind,
                                      int count) {
   const bool writes = sweeps::find_module(kind)->backbones == sweeps::ModuleBackbones::text_to_text;
@@ -53,7 +53,7 @@ struct World {
   }
 };
 
-/// Parameters by name as they are now.
+/// Copies of the current parameters, by name.
 std::map<std::string, Tensor> values_of(TrainingLoop& loop) {
   std::map<std::string, Tensor> values;
   for (const Parameter& parameter : loop.model().parameters()) {
@@ -142,7 +142,7 @@ TEST_CASE(
       }
     }
   }
-  // Masks without a shared prototype have no formula for several tasks, and are refused.
+  // Masks without a shared prototype are refused: they have no storage formula for several tasks.
   CHECK((trained == std::map<std::string, int>{{"adapter", 10},
                                                {"full_finetuning", 2},
                                                {"head_only", 2},
@@ -151,7 +151,7 @@ TEST_CASE(
                                                {"prefix", 10}}));
 }
 
-TEST_CASE("random masks of tasks are drawn apart from each other and from the layers'",
+TEST_CASE("random task masks are drawn independently of each other and of the layers' masks",
           "[trainer]") {
   World world;
   protocol::TrialFile trial = many_tasks_trial(world.tiny, "adapter", 3);
@@ -178,9 +178,8 @@ TEST_CASE("random masks of tasks are drawn apart from each other and from the la
   }
 }
 
-TEST_CASE(
-    "an exported module has the weights that each task is predicted with, however masks combine",
-    "[trainer]") {
+TEST_CASE("an exported module has the weights that predict each task, for every mask combination",
+          "[trainer]") {
   World world;
   for (const char* const kind : {"adapter", "lora", "prefix"}) {
     for (const auto combine : {metrics::MaskCombination::or_, metrics::MaskCombination::and_,
@@ -191,7 +190,7 @@ TEST_CASE(
       trial.config.module.combine = combine;
       TrialModel model(trial.config, trial.tasks, *world.backbone->model);
       for (MaskedWeight* const weight : model.module().weights()) weight->values().normal_();
-      model.merge(0);  // makes a prefix of its MLP
+      model.merge(0);  // computes the prefix from its MLP
       Artifact artifact;
       store_model(model, trial.config, trial.tasks, artifact);
       for (std::size_t task = 0; task < 2; ++task) {
@@ -200,7 +199,8 @@ TEST_CASE(
             layered_module(artifact, trial.config, trial.config.tasks[task]);
         std::size_t compared = 0;
         for (MaskedWeight* const weight : model.module().weights()) {
-          if (!exported.weights.contains(weight->plan().name)) continue;  // makes a prefix
+          if (!exported.weights.contains(weight->plan().name))
+            continue;  // part of the prefix's MLP
           ++compared;
           const LayerTensor& found = exported.weights.find(weight->plan().name)->second;
           const Tensor layers = at::tensor(found.values).view(found.shape);
@@ -215,9 +215,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a task's parameters move from its first batch on, as torch's AdamW moves them",
-          "[trainer]") {
-  // Three steps of task 1, then one of task 0, then two of task 1.
+TEST_CASE("a task's parameters follow torch's AdamW from the task's first batch", "[trainer]") {
+  // The task of each step.
   const std::vector<std::size_t> drawn{1, 1, 1, 0, 1, 1};
   const auto options = at::TensorOptions().dtype(at::kDouble);
   const auto parameter = [&](const std::string& name, std::vector<std::int64_t> shape) {
@@ -234,7 +233,7 @@ TEST_CASE("a task's parameters move from its first batch on, as torch's AdamW mo
   AdamW optimizer({head0, head1, scores, shared}, {});
   optimizer.set_first_steps({3, 0});
 
-  // torch's AdamW over a parameter whose gradient is absent before `first`, zero or g after it.
+  // torch's AdamW for a parameter without a gradient before step `first`.
   const auto by_hand = [&](std::size_t steps, std::size_t first, double rate,
                            const std::function<double(std::size_t)>& gradient) {
     double value = 1, m = 0, v = 0;
@@ -270,15 +269,15 @@ TEST_CASE("a task's parameters move from its first batch on, as torch's AdamW mo
   }
 }
 
-TEST_CASE("before its first batch nothing of a task moves, whatever the others do", "[trainer]") {
+TEST_CASE("a task's parameters do not change before its first batch", "[trainer]") {
   World world;
   protocol::TrialFile trial = many_tasks_trial(world.tiny, "adapter", 2);
   trial.config.module.share = true;
   trial.config.module.mask = MaskKind::learned;
-  trial.config.training.warmup_ratio = 0;  // whose first step would move nothing
+  trial.config.training.warmup_ratio = 0;  // with warm-up, the first step would change nothing
   std::atomic<bool> stop{false};
   LoopObserver observer;
-  // Until both tasks have had a batch.
+  // Stops after both tasks have had a batch.
   std::map<std::string, Tensor> before, after;
   std::set<std::size_t> begun;
   TrainingLoop* running = nullptr;
@@ -310,9 +309,9 @@ TEST_CASE("before its first batch nothing of a task moves, whatever the others d
 TEST_CASE("the best epoch has the largest mean over all metrics of all tasks", "[trainer]") {
   World world;
   protocol::TrialFile trial = many_tasks_trial(world.tiny, "adapter", 2);
-  trial.tasks[0].select_by = {"accuracy", "f1"};  // and accuracy alone of the other task
+  trial.tasks[0].select_by = {"accuracy", "f1"};  // the other task: accuracy alone
   trial.config.training.epochs = 12;
-  trial.config.training.learning_rate = 5e-2;            // up and down
+  trial.config.training.learning_rate = 5e-2;            // large, so that values go up and down
   std::map<std::int64_t, std::vector<double>> selected;  // by step
   LoopObserver observer;
   observer.on_metric = [&](const protocol::Metric& metric) {
@@ -336,11 +335,11 @@ TEST_CASE("the best epoch has the largest mean over all metrics of all tasks", "
   CHECK(loop.state().best_value.value() == Approx(best).epsilon(1e-15));
 }
 
-TEST_CASE("tasks of one size have batches of their own, and each sees its examples once a pass",
+TEST_CASE("each batch has one task's examples, and each pass sees every example once",
           "[trainer]") {
   World world;
   protocol::TrialFile trial = many_tasks_trial(world.tiny, "adapter", 2);
-  // Next to nothing moves, so that a loss tells which examples of which task the batch had.
+  // The parameters hardly change, so a loss identifies the task and examples of its batch.
   trial.config.training.learning_rate = 1e-30;
   trial.config.training.dropout = 0;
   trial.config.training.epochs = 4;

@@ -1,4 +1,4 @@
-// Backbones of the user's own: made from nothing, and written out of what was fully fine-tuned.
+// The user's own backbones: initialised by `init`, or exported after full fine-tuning.
 #include <nlohmann/json.hpp>
 
 #include "tests/trainer/core/tiny_text_world.h"
@@ -17,7 +17,7 @@ using petlab::testing::train;
 
 namespace {
 
-/// A T5's sizes, and some texts.
+/// A folder with a T5's config.json and some texts.
 struct OwnWorld {
   testing::TempDir folder;
 
@@ -37,10 +37,10 @@ struct OwnWorld {
     folder.write(name, R"({"model_type": ")" + type + R"(", "vocab_size": 7, "hidden_size": 32,
       "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48,
       "max_position_embeddings": 66, "type_vocab_size": 1, "initializer_range": 0.05})");
-    InitOptions made = options(out);
-    made.config = folder.path() / name;
-    made.vocabulary = 320;
-    return made;
+    InitOptions changed = options(out);
+    changed.config = folder.path() / name;
+    changed.vocabulary = 320;
+    return changed;
   }
 
   InitOptions options(const std::string& out) const {
@@ -64,7 +64,7 @@ std::string refusal_of(const InitOptions& options) {
 
 }  // namespace
 
-TEST_CASE("init makes a backbone that can be loaded, the same from the same seed", "[trainer]") {
+TEST_CASE("init creates a loadable backbone that the seed determines", "[trainer]") {
   const OwnWorld world;
   REQUIRE(run_init(world.options("own")) == 0);
   const auto folder = world.folder.path() / "own";
@@ -100,7 +100,7 @@ TEST_CASE("init makes a backbone that can be loaded, the same from the same seed
   CHECK(weights != read_file(world.folder.path() / "other/model.safetensors"));
 }
 
-TEST_CASE("init makes encoders with a vocabulary of their own", "[trainer]") {
+TEST_CASE("init creates encoders with a new vocabulary", "[trainer]") {
   const OwnWorld world;
   const std::string type = GENERATE("bert", "roberta");
   INFO(type);
@@ -111,7 +111,7 @@ TEST_CASE("init makes encoders with a vocabulary of their own", "[trainer]") {
   CHECK(model->shape().vocab_size == tokenizer->vocab_size());
   CHECK(model->shape().vocab_size <= 320);
   const bool roberta = type == "roberta";
-  // Frequent words are one piece, and nothing of the texts is unknown.
+  // Frequent words are one piece, and no character of the texts is unknown.
   const std::vector<std::int32_t> ids = tokenizer->encode("the texts, wörter").ids;
   CHECK(ids.size() <= 8);
   CHECK(tokenizer->decode(ids, true) == (roberta ? "the texts, wörter" : "the texts, worter"));
@@ -125,7 +125,7 @@ TEST_CASE("init makes encoders with a vocabulary of their own", "[trainer]") {
             ->second.abs()
             .max()
             .item<float>() == 0);
-  // The same again from the same seed.
+  // The same seed gives the same files.
   REQUIRE(run_init(world.encoder_options(type, "again")) == 0);
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     INFO(entry.path().filename().string());
@@ -134,7 +134,7 @@ TEST_CASE("init makes encoders with a vocabulary of their own", "[trainer]") {
   }
 }
 
-TEST_CASE("a cased vocabulary tells capitals and accents apart", "[trainer]") {
+TEST_CASE("a cased vocabulary distinguishes capitals and accents", "[trainer]") {
   const OwnWorld world;
   InitOptions options = world.encoder_options("bert", "cased");
   options.cased = true;
@@ -144,7 +144,7 @@ TEST_CASE("a cased vocabulary tells capitals and accents apart", "[trainer]") {
   CHECK(tokenizer->encode("CRLF").ids != tokenizer->encode("crlf").ids);
 }
 
-TEST_CASE("init refuses what it cannot make a backbone of", "[trainer]") {
+TEST_CASE("init refuses texts and settings that cannot make a backbone", "[trainer]") {
   const OwnWorld world;
   InitOptions options = world.options("own");
   options.texts = {world.folder.path() / "none.txt"};
@@ -171,7 +171,7 @@ TEST_CASE("init refuses what it cannot make a backbone of", "[trainer]") {
   options = world.options("own");
   options.cased = true;
   CHECK(refusal_of(options).find("--cased is for BERT's vocabularies, and ") == 0);
-  // Of too few pieces it is said how many are needed.
+  // The message about a small vocabulary has the number of pieces needed.
   for (const auto& [type, wanted] :
        {std::pair{"bert", "characters alone are"}, std::pair{"roberta", "bytes alone are 261"}}) {
     INFO(type);
@@ -183,7 +183,7 @@ TEST_CASE("init refuses what it cannot make a backbone of", "[trainer]") {
   CHECK(refusal_of(world.options("taken")).find("taken: contains files") != std::string::npos);
 }
 
-TEST_CASE("a fully fine-tuned T5 is written out as a backbone", "[trainer]") {
+TEST_CASE("a fully fine-tuned T5 is exported as a backbone", "[trainer]") {
   const TinyTextWorld world;
   const protocol::TrialFile trial = world.trial("full_finetuning");
   const auto attempt = world.attempt("runs", trial);
@@ -207,7 +207,7 @@ TEST_CASE("a fully fine-tuned T5 is written out as a backbone", "[trainer]") {
                    before->weights().find("shared.weight")->second));
   CHECK(read_file(options.out / "tokenizer.json") ==
         read_file(trial.backbone_folder / "tokenizer.json"));
-  CHECK_THROWS_AS(run_export(options), Error);  // it is there
+  CHECK_THROWS_AS(run_export(options), Error);  // the folder exists
   const protocol::TrialFile small = world.trial("adapter");
   const auto other = world.attempt("adapters", small);
   REQUIRE(train(other).outcome == TrialOutcome::finished);
@@ -216,9 +216,9 @@ TEST_CASE("a fully fine-tuned T5 is written out as a backbone", "[trainer]") {
   CHECK_THROWS_AS(run_export(options), std::invalid_argument);
 }
 
-TEST_CASE("an unknown format of export is named with all that there are", "[trainer]") {
+TEST_CASE("the error about an unknown export format lists the known ones", "[trainer]") {
   ExportOptions options;
-  options.artifact = "none.petl";  // it is not come to
+  options.artifact = "none.petl";  // not read: the format is checked first
   options.format = "onnx";
   CHECK_THROWS_WITH(run_export(options),
                     "--format is onnx, must be one of peft, adapterhub, huggingface");

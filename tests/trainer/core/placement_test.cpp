@@ -1,4 +1,4 @@
-// A backbone that computes in another type than what is trained is kept in.
+// A backbone that computes in another type than that of the trained parameters.
 #include "trainer/compute/placement.h"
 
 #include "tests/trainer/core/tiny_world.h"
@@ -14,7 +14,7 @@ namespace {
 
 struct PlacedRun {
   std::vector<double> losses;
-  std::map<std::string, Tensor> moved;  // by how much, by parameter
+  std::map<std::string, Tensor> moved;  // the change of each parameter, by name
 };
 
 PlacedRun train_placed(const TinyWorld& world, const protocol::TrialFile& trial,
@@ -41,7 +41,7 @@ PlacedRun train_placed(const TinyWorld& world, const protocol::TrialFile& trial,
 
 }  // namespace
 
-TEST_CASE("what is trained is kept in float32 where the backbone computes in 16 bits",
+TEST_CASE("trained parameters stay in float32 although the backbone computes in 16 bits",
           "[trainer]") {
   const TinyWorld world;
   const bool products_alone = GENERATE(false, true);
@@ -55,7 +55,7 @@ TEST_CASE("what is trained is kept in float32 where the backbone computes in 16 
       trial.config.module.mask = masked ? metrics::MaskKind::learned : metrics::MaskKind::none;
       trial.config.training.dropout = 0;
       trial.config.training.epochs = 1;
-      // Steps that 8 bits of a weight could not take.
+      // These steps are too small for bfloat16 weights.
       trial.config.training.learning_rate = 1e-6;
       trial.config.training.mask_learning_rate = 1e-6;
       INFO(kind << (masked ? " masked" : ""));
@@ -68,11 +68,11 @@ TEST_CASE("what is trained is kept in float32 where the backbone computes in 16 
       }
       for (const auto& [name, moved] : wanted.moved) {
         if (name.ends_with("key.bias"))
-          continue;  // changes nothing: its gradient is rounding alone
+          continue;  // has no effect on the output: its gradient is only rounding
         INFO(name);
         const double largest = moved.abs().max().item<double>();
-        // Adam's first steps are about as large as the rate, whatever the gradient: so large that
-        // its sign is nearly all that rounding can change.
+        // Adam's first steps are about as large as the rate for any gradient, so rounding can
+        // change little but their sign.
         CHECK(found.moved.at(name).abs().max().item<double>() ==
               Approx(largest).epsilon(0.3).margin(1e-9));
         CHECK(largest < 1e-5);
@@ -81,10 +81,8 @@ TEST_CASE("what is trained is kept in float32 where the backbone computes in 16 
   }
 }
 
-TEST_CASE(
-    "where a trial computes in bfloat16, its processor has instructions for it or it was asked "
-    "for all the same",
-    "[trainer]") {
+TEST_CASE("bfloat16 needs a processor with instructions for it, or the variable to emulate them",
+          "[trainer]") {
   sweeps::TrainingConfig training;
   const auto saying = [](const char* emulate) {
     return [emulate](const std::string& name) -> std::optional<std::string> {

@@ -1,4 +1,4 @@
-// Which library multiplies, and how a machine's choice is made and kept.
+// The choice of a library for matrix products, and how a machine remembers it.
 #include "trainer/compute/products.h"
 
 #include <cmath>
@@ -23,7 +23,7 @@ namespace {
 constexpr ProductLibrary kBlas = ProductLibrary::blas;
 constexpr ProductLibrary kOnednn = ProductLibrary::onednn;
 
-/// As long as it lives, products are by these libraries.
+/// Selects the product libraries during its lifetime.
 class Using {
  public:
   explicit Using(const ProductLibraries& libraries) : before_(product_libraries()) {
@@ -50,7 +50,7 @@ bool contains(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("libraries of products are written and read by name", "[trainer]") {
+TEST_CASE("product libraries are printed and parsed by name", "[trainer]") {
   CHECK(to_string(ProductLibraries()) == "onednn");
   CHECK(to_string({kBlas, kBlas, kBlas}) == "blas");
   CHECK(to_string({kOnednn, kBlas, kBlas}) == "onednn,blas,blas");
@@ -67,7 +67,7 @@ TEST_CASE("libraries of products are written and read by name", "[trainer]") {
   }
 }
 
-TEST_CASE("a linear layer and its gradients are the same by every library", "[trainer]") {
+TEST_CASE("a linear layer and its gradients are the same with every library", "[trainer]") {
   at::manual_seed(5);
   const Tensor x = at::randn({33, 20}), weight = at::randn({17, 20}), bias = at::randn({17});
   const Tensor outer = at::randn({33, 17});
@@ -82,80 +82,81 @@ TEST_CASE("a linear layer and its gradients are the same by every library", "[tr
     for (const ProductLibrary backward : {kBlas, kOnednn}) {
       const Using libraries({forward, backward, backward});
       INFO(to_string(product_libraries()));
-      const Tensor own_x = leaf(x), own_weight = leaf(weight), own_bias = leaf(bias);
-      const Tensor made = apply_linear(own_x, own_weight, own_bias);
-      CHECK(worst(made, wanted) < 1e-5);
+      const Tensor leaf_x = leaf(x), leaf_weight = leaf(weight), leaf_bias = leaf(bias);
+      const Tensor output = apply_linear(leaf_x, leaf_weight, leaf_bias);
+      CHECK(worst(output, wanted) < 1e-5);
       CHECK(worst(apply_linear(x, weight, Tensor()), wanted - bias.to(at::kDouble)) < 1e-5);
-      // Gradients may come with any strides.
-      (made.t() * outer.t()).sum().backward();
-      CHECK(worst(own_x.grad(), to_x) < 1e-5);
-      CHECK(worst(own_weight.grad(), to_weight) < 1e-5);
-      CHECK(worst(own_bias.grad(), outer.to(at::kDouble).sum(0)) < 1e-5);
+      // Tests a gradient with unusual strides.
+      (output.t() * outer.t()).sum().backward();
+      CHECK(worst(leaf_x.grad(), to_x) < 1e-5);
+      CHECK(worst(leaf_weight.grad(), to_weight) < 1e-5);
+      CHECK(worst(leaf_bias.grad(), outer.to(at::kDouble).sum(0)) < 1e-5);
     }
   }
 }
 
-TEST_CASE("a short product of float32 matrices is the product of what was rounded", "[trainer]") {
+TEST_CASE("a short product of float32 matrices is the product of the rounded matrices",
+          "[trainer]") {
   at::manual_seed(7);
   const bool strided = GENERATE(false, true);
   const Tensor x = strided ? at::randn({20, 33}).t() : at::randn({33, 20});
   const Tensor weight = at::randn({17, 20}), bias = 100 * at::randn({17});
   const Tensor outer = at::randn({33, 17});
   const auto short_of = [](const Tensor& of) { return of.to(at::kBFloat16).to(at::kDouble); };
-  const Tensor own_x = x.detach().clone().requires_grad_(true);
-  const Tensor own_weight = weight.clone().requires_grad_(true);
-  const Tensor own_bias = bias.clone().requires_grad_(true);
-  const Tensor made = apply_linear(own_x, own_weight, own_bias, /*short_product=*/true);
-  made.backward(outer);
-  CHECK(made.scalar_type() == at::kFloat);
-  CHECK(own_x.grad().scalar_type() == at::kFloat);
-  CHECK(own_weight.grad().scalar_type() == at::kFloat);
-  // Half a unit in the last place of what comes out, beside sums that are nearly exact; the bias is
-  // not rounded at all.
+  const Tensor leaf_x = x.detach().clone().requires_grad_(true);
+  const Tensor leaf_weight = weight.clone().requires_grad_(true);
+  const Tensor leaf_bias = bias.clone().requires_grad_(true);
+  const Tensor output = apply_linear(leaf_x, leaf_weight, leaf_bias, /*short_product=*/true);
+  output.backward(outer);
+  CHECK(output.scalar_type() == at::kFloat);
+  CHECK(leaf_x.grad().scalar_type() == at::kFloat);
+  CHECK(leaf_weight.grad().scalar_type() == at::kFloat);
+  // The bound is half a unit in the result's last place plus a small error of the sums. The bias
+  // is not rounded.
   const auto near = [](const Tensor& found, const Tensor& exact, const Tensor& added) {
     const Tensor bound = exact.abs() * std::ldexp(1.0, -8) + 1e-4;
     const Tensor far = (found.to(at::kDouble) - (exact + added)).abs() > bound;
     return !far.any().item<bool>();
   };
   const Tensor none = at::zeros({}, at::kDouble);
-  CHECK(near(made, at::mm(short_of(x), short_of(weight).t()), bias.to(at::kDouble)));
+  CHECK(near(output, at::mm(short_of(x), short_of(weight).t()), bias.to(at::kDouble)));
   CHECK(near(apply_linear(x, weight, {}, true), at::mm(short_of(x), short_of(weight).t()), none));
-  CHECK(near(own_x.grad(), at::mm(short_of(outer), short_of(weight)), none));
-  CHECK(near(own_weight.grad(), at::mm(short_of(outer).t(), short_of(x)), none));
-  CHECK(at::equal(own_bias.grad(), outer.sum(0)));
+  CHECK(near(leaf_x.grad(), at::mm(short_of(outer), short_of(weight)), none));
+  CHECK(near(leaf_weight.grad(), at::mm(short_of(outer).t(), short_of(x)), none));
+  CHECK(at::equal(leaf_bias.grad(), outer.sum(0)));
 }
 
 TEST_CASE("a frozen weight's bfloat16 copies give the products of the rounded weight",
           "[trainer]") {
   at::manual_seed(9);
-  // As many rows as one text, and as many as a batch has; widths that no block of numbers divides.
+  // The rows of one text and of a batch; the widths are not multiples of a block.
   const std::int64_t rows = GENERATE(1, 5, 70);
   const Tensor x = at::randn({rows, 83}), weight = at::randn({45, 83}), bias = at::randn({45});
   const Tensor outer = at::randn({rows, 45});
   const ProductWeight copied(weight, /*short_products=*/true);
-  const Tensor own_x = x.clone().requires_grad_(true), plain_x = x.clone().requires_grad_(true);
-  const Tensor made = apply_linear(own_x, copied, bias);
+  const Tensor leaf_x = x.clone().requires_grad_(true), plain_x = x.clone().requires_grad_(true);
+  const Tensor output = apply_linear(leaf_x, copied, bias);
   const Tensor wanted = apply_linear(plain_x, weight, bias, /*short_product=*/true);
-  made.backward(outer);
+  output.backward(outer);
   wanted.backward(outer);
-  // At most a unit in the last place of bfloat16 apart: libraries may sum in another order.
+  // Libraries may sum in another order: allows a unit in bfloat16's last place.
   const auto near = [](const Tensor& a, const Tensor& b) {
     return !((a - b).abs() > b.abs() * std::ldexp(1.0, -7) + 1e-4).any().item<bool>();
   };
-  CHECK(near(made, wanted));
-  CHECK(near(own_x.grad(), plain_x.grad()));
+  CHECK(near(output, wanted));
+  CHECK(near(leaf_x.grad(), plain_x.grad()));
   const at::NoGradGuard no_grad;
-  CHECK(at::equal(apply_linear(x, copied, bias), made));
+  CHECK(at::equal(apply_linear(x, copied, bias), output));
   if (!multiplies_bf16()) return;
   CHECK(copied.forward().is_mkldnn());
   CHECK(copied.forward().scalar_type() == at::kBFloat16);
-  // The same copies again, also for who has a copy of the weight.
+  // Copies of a ProductWeight share its bfloat16 copies.
   const ProductWeight shared = copied;
   CHECK(shared.forward().is_same(copied.forward()));
   CHECK(shared.gradient().is_same(copied.gradient()));
 }
 
-TEST_CASE("layers of one input compute together what each computes alone", "[trainer]") {
+TEST_CASE("layers with the same input compute the same together as alone", "[trainer]") {
   at::manual_seed(11);
   const bool short_products = GENERATE(false, true);
   INFO("short products: " << short_products);
@@ -172,7 +173,7 @@ TEST_CASE("layers of one input compute together what each computes alone", "[tra
                           apply_linear(alone_x, third, bias)};
   REQUIRE(together.size() == 3);
   for (std::size_t i = 0; i < 3; ++i) CHECK(at::equal(together[i], alone[i]));
-  // One of them is not used.
+  // The third output has no gradient.
   const Tensor outer = at::randn({70, 45}), other = at::randn({70, 31});
   ((together[0] * outer).sum() + (together[1] * other).sum()).backward();
   ((alone[0] * outer).sum() + (alone[1] * other).sum()).backward();
@@ -181,12 +182,12 @@ TEST_CASE("layers of one input compute together what each computes alone", "[tra
   CHECK(at::equal(apply_linears(x, {{first, bias}})[0], together[0]));
 }
 
-TEST_CASE("two layers with gelu between them give what their steps give one by one", "[trainer]") {
+TEST_CASE("two layers with a gelu between them equal their separate steps", "[trainer]") {
   at::manual_seed(13);
   const bool short_products = GENERATE(false, true);
   const std::int64_t rows = GENERATE(1, 70);
   INFO("short products: " << short_products << ", rows: " << rows);
-  // What is no number stays none, and the largest and the smallest numbers keep their signs.
+  // NaN must stay NaN, and the largest and smallest numbers must keep their signs.
   Tensor x = at::randn({rows, 83});
   if (rows > 1) {
     x[0][5] = std::numeric_limits<float>::quiet_NaN();
@@ -210,7 +211,7 @@ TEST_CASE("two layers with gelu between them give what their steps give one by o
   const Tensor outer = at::randn({rows, 19});
   together.backward(outer);
   steps.backward(outer);
-  // The derivative is rounded, and its products are.
+  // The derivative and its products are rounded.
   const Tensor away = (together_x.grad() - steps_x.grad()).abs().nan_to_num(0);
   CHECK(at::equal(together_x.grad().isnan(), steps_x.grad().isnan()));
   CHECK(away.max().item<float>() <= (short_products ? std::ldexp(10.F, -6) : 0));
@@ -218,7 +219,7 @@ TEST_CASE("two layers with gelu between them give what their steps give one by o
   CHECK(same(apply_gelu_between(x, {inner, inner_bias}, {output, bias}), together));
 }
 
-TEST_CASE("a weight that is trained has no copies", "[trainer]") {
+TEST_CASE("a trained weight has no copies", "[trainer]") {
   const Tensor weight = at::ones({3, 4}).requires_grad_(true);
   const ProductWeight product_weight(weight, /*short_products=*/true);
   const Tensor before = apply_linear(at::ones({1, 4}), product_weight, {});
@@ -232,7 +233,8 @@ TEST_CASE("a weight that is trained has no copies", "[trainer]") {
   CHECK(at::equal(weight.grad(), at::ones({3, 4})));
 }
 
-TEST_CASE("the environment names the libraries of products, or the mistake is told", "[trainer]") {
+TEST_CASE("the environment selects the product libraries, and a mistake in it is reported",
+          "[trainer]") {
   const TempDir folder;
   std::ostringstream log;
   CHECK((choose_product_libraries(environment_with("onednn,blas,onednn"), folder.path(), log) ==
@@ -247,19 +249,19 @@ TEST_CASE("the environment names the libraries of products, or the mistake is to
   CHECK(std::filesystem::is_empty(folder.path()));
 }
 
-TEST_CASE("what was measured once holds from then on", "[trainer]") {
+TEST_CASE("a measured choice is kept", "[trainer]") {
   const TempDir home;
   const std::filesystem::path cache = home.path() / "cache";
   std::ostringstream log;
   const ProductLibraries measured = choose_product_libraries(environment_with(""), cache, log);
   CHECK(contains(log.str(), "by " + to_string(measured)));
-  // Measuring changes nothing by itself.
+  // Measuring alone does not change the libraries in use.
   CHECK((product_libraries() == ProductLibraries()));
   const auto kept = nlohmann::json::parse(testing::read_file(cache / "products.json"));
   REQUIRE(kept.size() == 1);
   CHECK(kept.begin().value() == to_string(measured));
 
-  // The file decides, also against what another measurement would say; other processors' stay.
+  // The file takes precedence over a new measurement. Other processors' entries are kept.
   nlohmann::json changed = kept;
   changed[kept.begin().key()] = "blas,onednn,blas";
   changed["another processor"] = "blas";
@@ -275,7 +277,7 @@ TEST_CASE("what was measured once holds from then on", "[trainer]") {
   CHECK(nlohmann::json::parse(testing::read_file(cache / "products.json")).size() == 2);
 }
 
-TEST_CASE("a choice is read where no lock can be had", "[trainer]") {
+TEST_CASE("a kept choice is read without the lock", "[trainer]") {
   const TempDir home;
   const std::filesystem::path cache = home.path() / "cache";
   std::ostringstream log;
@@ -291,7 +293,7 @@ TEST_CASE("a choice is read where no lock can be had", "[trainer]") {
   CHECK(log.str().empty());
 }
 
-// Run by the case below, in a program of its own.
+// The next case runs this one in a separate process.
 TEST_CASE("on a file system without flock", "[.][unlocked]") {
   const char* const cache = std::getenv("PETLAB_TEST_FILE");
   REQUIRE(cache != nullptr);
@@ -317,8 +319,7 @@ TEST_CASE("a choice is measured and kept on a file system without flock", "[trai
   CHECK(contains(result.out, "All tests passed"));
 }
 
-TEST_CASE("where nothing can be remembered products are oneDNN's, and the log says why",
-          "[trainer]") {
+TEST_CASE("without a usable cache products use oneDNN, and the log says why", "[trainer]") {
   const TempDir home;
   std::ostringstream log;
   CHECK((choose_product_libraries(environment_with(""), {}, log) == ProductLibraries()));

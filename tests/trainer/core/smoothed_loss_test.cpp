@@ -1,4 +1,4 @@
-// The loss of an output projection, a chunk of rows at a time.
+// The loss of an output projection, computed in chunks of rows.
 #include "trainer/compute/smoothed_loss.h"
 
 #include "tests/trainer/core/golden_tensors.h"
@@ -6,8 +6,7 @@
 using namespace petlab;
 using namespace petlab::trainer;
 
-TEST_CASE("the projected loss is that of all logits at once, and so are its gradients",
-          "[trainer]") {
+TEST_CASE("the chunked loss and its gradients equal those of all logits at once", "[trainer]") {
   const std::int64_t rows = 7, width = 5, words = 11;
   at::manual_seed(3);
   const Tensor targets = at::tensor({0, 3, 10, 3, 7, 1, 9}, at::kLong);

@@ -1,4 +1,4 @@
-// The T5 backbone against what Hugging Face computes.
+// The T5 backbone, compared with Hugging Face's.
 #include "trainer/backbones/t5.h"
 
 #include "tests/support/golden.h"
@@ -23,13 +23,13 @@ struct T5Case {
   Tensors expected;
 
   void compare(const std::string& name, const Tensor& found, const Tensor& wanted) const {
-    const auto& told = described.at(name);
-    check_close(name, found, wanted, told.at("atol"), told.at("rtol"));
+    const auto& description = described.at(name);
+    check_close(name, found, wanted, description.at("atol"), description.at("rtol"));
   }
   void compare(const std::string& name, const Tensor& found) const {
     compare(name, found, expected.at(name));
   }
-  /// A stack's states, of the tokens that `mask` keeps.
+  /// Compares a stack's states at the tokens where `mask` is true.
   void compare_states(const std::string& name, const std::vector<Tensor>& found,
                       const Tensor& mask) const {
     for (std::size_t i = 0; i < found.size(); ++i) {
@@ -39,7 +39,7 @@ struct T5Case {
   }
 };
 
-/// The rows of `ids` where `mask` (sequences, length) is true.
+/// Packs the ids for which `mask` (sequences, length) is true.
 PackedSequences packed_rows_of(const Tensor& ids, const Tensor& mask) {
   PackedSequences packed;
   for (std::int64_t s = 0; s < ids.size(0); ++s) {
@@ -96,8 +96,8 @@ void check_t5(const std::filesystem::path& folder) {
     }
   }
   CHECK(gradients > 20);
-  // The same a chunk of rows at a time. The golden values lack the gradient of
-  // the output projection here: it is held against that of the whole logits.
+  // The same in chunks of rows. The golden values lack the output projection's gradient, so it is
+  // compared with the gradient from the whole logits.
   const std::string output = model.config().tied ? "shared.weight" : "lm_head.weight";
   const Tensor of_whole = model.weights().find(output)->second.grad().clone();
   for (const auto& [weight, tensor] : model.weights()) tensor.mutable_grad() = Tensor();
@@ -107,7 +107,7 @@ void check_t5(const std::filesystem::path& folder) {
   check_relative("grad_smoothed." + output, model.weights().find(output)->second.grad(), of_whole,
                  1e-5);
 
-  // Beyond the furthest distance that has a bucket of its own.
+  // Longer texts than the furthest distance with its own bucket.
   const at::NoGradGuard no_grad;
   const auto whole = [&](const char* name) {
     const Tensor& ids = golden.expected.at(name);
@@ -131,8 +131,8 @@ void check_t5(const std::filesystem::path& folder) {
   }
 }
 
-/// Of a tied model whose decoder's output is not scaled.
-void check_unscaled(const std::filesystem::path& folder, const nlohmann::json& told,
+/// Checks a tied model whose decoder output is not scaled.
+void check_unscaled(const std::filesystem::path& folder, const nlohmann::json& tolerances,
                     const std::filesystem::path& expected) {
   const Tensors inputs = read_tensors(folder / "expected.safetensors");
   const Tensors wanted = read_tensors(expected);
@@ -146,7 +146,7 @@ void check_unscaled(const std::filesystem::path& folder, const nlohmann::json& t
   const Tensor loss = smoothed_losses(logits, inputs.at("labels").index({kept}), 0.0).mean();
   loss.backward();
   const auto compare = [&](const std::string& name, const Tensor& found, const Tensor& golden) {
-    check_close(name, found, golden, told.at("atol"), told.at("rtol"));
+    check_close(name, found, golden, tolerances.at("atol"), tolerances.at("rtol"));
   };
   compare("loss", loss, wanted.at("loss"));
   compare("logits", logits.narrow(1, 0, 16), wanted.at("logits_first_16").index({kept}));
@@ -156,8 +156,7 @@ void check_unscaled(const std::filesystem::path& folder, const nlohmann::json& t
 
 }  // namespace
 
-TEST_CASE("every T5 of the golden models computes what Hugging Face computes",
-          "[trainer][golden][wide]") {
+TEST_CASE("every T5 of the golden models matches Hugging Face", "[trainer][golden][wide]") {
   const auto models = testing::golden("models");
   if (!models) return;
   testing::worst_difference() = {};
@@ -173,7 +172,7 @@ TEST_CASE("every T5 of the golden models computes what Hugging Face computes",
   testing::print_worst_difference("models/t5");
 }
 
-TEST_CASE("a T5 computes the same with the config.json that transformers 5 saves for it",
+TEST_CASE("a T5 computes the same with the config.json that transformers 5 saves",
           "[trainer][golden][wide]") {
   const auto models = testing::golden("models");
   if (!models) return;
@@ -204,7 +203,7 @@ TEST_CASE("a T5 computes the same with the config.json that transformers 5 saves
   testing::golden_ran("models/t5 of transformers 5", ran);
 }
 
-TEST_CASE("a smoothed loss and its gradient are those of the formula", "[trainer]") {
+TEST_CASE("a smoothed loss and its gradient match the formula", "[trainer]") {
   const double smoothing = GENERATE(0.0, 0.1);
   Tensor logits = at::empty({7, 33}, at::kFloat);
   fill_normal(5, 1, 2.0, {logits.mutable_data_ptr<float>(), 7 * 33});

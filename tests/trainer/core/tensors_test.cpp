@@ -1,4 +1,4 @@
-// Tensors over a file's own memory.
+// Tensors in a mapped file's memory.
 #include "trainer/compute/tensors.h"
 
 #include <unistd.h>
@@ -18,7 +18,7 @@ using petlab::testing::TempDir;
 
 namespace {
 
-/// KiB of this process's memory that are pages of the file, by the kernel's own account.
+/// The file's pages in this process's resident memory, in KiB, from /proc/self/smaps.
 std::int64_t resident_kib(const std::filesystem::path& file) {
   std::ifstream maps("/proc/self/smaps");
   std::int64_t kib = 0;
@@ -36,7 +36,7 @@ std::int64_t resident_kib(const std::filesystem::path& file) {
 
 }  // namespace
 
-TEST_CASE("pages of a mapped file are let go and come back", "[trainer]") {
+TEST_CASE("released pages of a mapped file are read again", "[trainer]") {
   const TempDir folder;
   const auto file = folder.path() / "weights.safetensors";
   const std::int64_t numbers = 1 << 20;
@@ -51,13 +51,13 @@ TEST_CASE("pages of a mapped file are let go and come back", "[trainer]") {
   CHECK(resident_kib(file) >= 4 << 10);
   release_pages(large.detach());
   release_pages(small);
-  // What lies in pages with others stays.
+  // Pages shared with other tensors stay.
   CHECK(resident_kib(file) <= 64);
   CHECK(large.sum(at::kDouble).item<double>() == sum);
   CHECK(at::equal(small, at::ones({2})));
 }
 
-TEST_CASE("a weight that is widened keeps no pages of its file", "[trainer]") {
+TEST_CASE("a widened weight keeps no pages of its file", "[trainer]") {
   const TempDir folder;
   const auto file = folder.path() / "weights.safetensors";
   const Tensor numbers = at::arange(1 << 21, at::kFloat).to(at::kBFloat16);
@@ -66,16 +66,16 @@ TEST_CASE("a weight that is widened keeps no pages of its file", "[trainer]") {
   const Tensor wide = to_tensor(opened.tensor("short"), at::kFloat);
   CHECK(at::equal(wide, numbers.to(at::kFloat)));
   CHECK(resident_kib(file) <= 64);
-  // What is taken as it is lies in the file.
+  // A tensor that keeps its type uses the file's memory.
   const Tensor same = to_tensor(opened.tensor("short"), at::kBFloat16);
   CHECK(at::equal(same, numbers));
   CHECK(resident_kib(file) >= 4 << 10);
 }
 
-TEST_CASE("memory that is no file's is not let go", "[trainer]") {
-  const Tensor own = at::ones({1 << 16});
-  release_pages(own);
-  CHECK(own.sum().item<float>() == 1 << 16);
+TEST_CASE("memory that is not a file's is not released", "[trainer]") {
+  const Tensor ones = at::ones({1 << 16});
+  release_pages(ones);
+  CHECK(ones.sum().item<float>() == 1 << 16);
   std::vector<float> borrowed(1 << 16, 1.0F);
   const Tensor over = at::from_blob(borrowed.data(), {1 << 16});
   release_pages(over);

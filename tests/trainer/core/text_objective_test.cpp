@@ -1,4 +1,4 @@
-// Trials of a T5: what it is to write, its loss, what it writes, and its way through a worker.
+// Trials of a T5: targets, losses, generated texts, and training in a worker.
 #include "trainer/training/text_objective.h"
 
 #include <cmath>
@@ -52,7 +52,7 @@ std::vector<protocol::Metric> test_metrics(const Run& run) {
 
 }  // namespace
 
-TEST_CASE("a T5's trial has the same numbers when it runs again or is resumed", "[trainer]") {
+TEST_CASE("a T5's trial has the same numbers when it is rerun or resumed", "[trainer]") {
   const TinyTextWorld world;
   for (const TextVariant& variant : kTextVariants) {
     INFO(variant.kind << ", share " << variant.share << ", mask "
@@ -85,7 +85,7 @@ TEST_CASE("a T5's trial has the same numbers when it runs again or is resumed", 
                                              trial.trial_id, 1);
     CHECK(testing::read_file(second / "artifact.petl") == testing::read_file(directory.artifact()));
 
-    // And the artifact alone gives its test metrics.
+    // The artifact alone gives the same test metrics.
     BackboneStore backbones;
     const auto backbone = backbones.get(trial.backbone_folder);
     const Artifact artifact = read_artifact(directory.artifact());
@@ -104,7 +104,7 @@ TEST_CASE("a T5's trial has the same numbers when it runs again or is resumed", 
   }
 }
 
-TEST_CASE("a T5's losses in bfloat16 are near those in float32", "[trainer]") {
+TEST_CASE("a T5's losses in bfloat16 are close to those in float32", "[trainer]") {
   const TinyTextWorld world;
   for (const char* const kind : {"adapter", "full_finetuning"}) {
     protocol::TrialFile trial = text_trial(world, kTextVariants.front());
@@ -125,10 +125,11 @@ TEST_CASE("a T5's losses in bfloat16 are near those in float32", "[trainer]") {
   }
 }
 
-TEST_CASE("a T5's loss is the mean of its target tokens, however the batch is cut", "[trainer]") {
+TEST_CASE("a T5's loss is the mean over its target tokens, with or without gradient accumulation",
+          "[trainer]") {
   const TinyTextWorld world;
   protocol::TrialFile trial = text_trial(world, kTextVariants.front());
-  // Of one, two and three tokens beside the end.
+  // Targets of one, two and three tokens, not counting the end token.
   trial.tasks.front().text_to_text.targets = {"good", "very bad 0"};
   trial.config.training.dropout = 0;
   const Placement exact = Placement::all_in(at::kDouble);
@@ -141,7 +142,7 @@ TEST_CASE("a T5's loss is the mean of its target tokens, however the batch is cu
     CHECK(std::abs(whole[i] - parts[i]) < 1e-12);
   }
 
-  // By hand, from the logits of each example alone.
+  // Computed by hand from the logits of each single example.
   const auto backbone = backbones.get(trial.backbone_folder, exact);
   const auto runs = load_tasks(trial.tasks, trial.config.data, trial.data_folders, *backbone);
   TrialModel model(trial.config, trial.tasks, backbone->pretrained());
@@ -171,8 +172,10 @@ TEST_CASE("a T5's loss is the mean of its target tokens, however the batch is cu
   CHECK(std::abs(found.front().item<double>() - sum) < 1e-10);
 }
 
-TEST_CASE("several tasks of a T5, with hybrid masks or one hypernetwork, go on after an interrupt",
-          "[trainer]") {
+TEST_CASE(
+    "trials of several tasks of a T5, with hybrid masks or a hypernetwork, resume after an "
+    "interrupt",
+    "[trainer]") {
   const TinyTextWorld world;
   for (const std::string name : {"or", "and", "add", "hyperformer++"}) {
     protocol::TrialFile trial = text_trial(world, kTextVariants.front());
@@ -202,7 +205,7 @@ TEST_CASE("several tasks of a T5, with hybrid masks or one hypernetwork, go on a
   }
 }
 
-TEST_CASE("steps and evaluations are counted where the configuration says", "[trainer]") {
+TEST_CASE("validations and checkpoints follow the configured numbers of steps", "[trainer]") {
   const TinyTextWorld world;
   protocol::TrialFile trial = text_trial(world, kTextVariants.front());
   trial.config.training.steps = 10;
@@ -215,10 +218,10 @@ TEST_CASE("steps and evaluations are counted where the configuration says", "[tr
   REQUIRE(run.outcome == TrialOutcome::finished);
   CHECK(run.losses.size() == 10);
   std::vector<std::int64_t> validated, checkpoints;
-  std::map<std::int64_t, double> told;
+  std::map<std::int64_t, double> reported;
   for (const protocol::Metric& metric : events_of<protocol::Metric>(run.events)) {
     if (metric.split == "validation" && metric.name == "accuracy") validated.push_back(metric.step);
-    if (metric.split == "train") told[metric.step] = *metric.value;
+    if (metric.split == "train") reported[metric.step] = *metric.value;
   }
   CHECK((validated == std::vector<std::int64_t>{4, 8, 10}));
   for (const protocol::Checkpoint& one : events_of<protocol::Checkpoint>(run.events)) {
@@ -230,12 +233,12 @@ TEST_CASE("steps and evaluations are counted where the configuration says", "[tr
     for (std::int64_t step = from; step <= to; ++step) sum += run.losses.at(step);
     return sum / static_cast<double>(to - from + 1);
   };
-  CHECK(told.at(4) == Approx(mean(1, 4)).epsilon(1e-12));
-  CHECK(told.at(8) == Approx(mean(5, 8)).epsilon(1e-12));
-  CHECK(told.at(10) == Approx(mean(9, 10)).epsilon(1e-12));
+  CHECK(reported.at(4) == Approx(mean(1, 4)).epsilon(1e-12));
+  CHECK(reported.at(8) == Approx(mean(5, 8)).epsilon(1e-12));
+  CHECK(reported.at(10) == Approx(mean(9, 10)).epsilon(1e-12));
 }
 
-TEST_CASE("a T5's answer is a class only where it is that class's text", "[trainer]") {
+TEST_CASE("a T5's answer is a class only if it is that class's text", "[trainer]") {
   sweeps::TaskDeclaration task;
   task.classes = {"no", "yes", "maybe"};
   CHECK((class_of_text(task, "2") == 2));
@@ -249,8 +252,7 @@ TEST_CASE("a T5's answer is a class only where it is that class's text", "[train
   CHECK(!class_of_text(task, "0"));
 }
 
-TEST_CASE("a T5 without its tokenizer, and several trials of one at once, are refused",
-          "[trainer]") {
+TEST_CASE("a T5 without its tokenizer is refused, as are several T5 trials together", "[trainer]") {
   const TinyTextWorld world;
   const protocol::TrialFile trial = text_trial(world, kTextVariants.front());
   BackboneStore backbones;
@@ -258,7 +260,7 @@ TEST_CASE("a T5 without its tokenizer, and several trials of one at once, are re
   CHECK_THROWS_AS(TrialModel(trial.config, trial.tasks, *backbone->model), std::invalid_argument);
   CHECK_THROWS_AS(TrialModel(trial.config, trial.tasks, backbone->pretrained(), {1, 2}),
                   std::invalid_argument);
-  // And what is a T5's of an encoder.
+  // An encoder refuses a T5's decoding options.
   protocol::TrialFile other = world.TinyWorld::trial("adapter");
   other.config.decoding.beams = 4;
   const auto encoder = backbones.get(other.backbone_folder);
@@ -266,13 +268,13 @@ TEST_CASE("a T5 without its tokenizer, and several trials of one at once, are re
                   std::invalid_argument);
 }
 
-TEST_CASE("kept predictions are what the test metrics were computed of", "[trainer]") {
+TEST_CASE("kept predictions give the test metrics", "[trainer]") {
   const TinyTextWorld world;
   for (const bool texts : {false, true}) {
     protocol::TrialFile trial =
         texts ? text_trial(world, kTextVariants.front()) : world.TinyWorld::trial("adapter");
     trial.config.evaluation.keep_predictions = true;
-    // A name that no file should have.
+    // A task name that cannot be a file name.
     trial.tasks.front().name = "tiny/task";
     trial.config.tasks = {"tiny/task"};
     const auto attempt = world.attempt(texts ? "kept-texts" : "kept", trial);
@@ -298,7 +300,7 @@ TEST_CASE("kept predictions are what the test metrics were computed of", "[train
   }
 }
 
-TEST_CASE("a task of texts is scored by what it compares texts with", "[trainer]") {
+TEST_CASE("a text task is scored with its text metrics", "[trainer]") {
   const TinyTextWorld world;
   protocol::TrialFile trial = text_trial(world, kTextVariants.back());
   sweeps::TaskDeclaration& task = trial.tasks.front();

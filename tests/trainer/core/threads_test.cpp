@@ -1,5 +1,5 @@
-// What several threads share between them: that they are there, and that none of them changes a
-// digit of what the trainer's own loops make.
+// LibTorch's threads are used, and their number does not change the results of the trainer's own
+// loops.
 #include <mutex>
 #include <set>
 #include <thread>
@@ -14,7 +14,7 @@ using namespace petlab::trainer;
 
 namespace {
 
-/// LibTorch computes with so many threads as long as it lives.
+/// Sets LibTorch's number of threads during its lifetime.
 class WithThreads {
  public:
   explicit WithThreads(int threads) : before_(at::get_num_threads()) {
@@ -43,13 +43,13 @@ PackedSequences sequences_of_all_lengths() {
 }
 
 Tensor random_rows(std::int64_t rows, std::uint64_t number) {
-  Tensor made = at::empty({rows, kWidth}, at::kFloat);
+  Tensor tensor = at::empty({rows, kWidth}, at::kFloat);
   fill_normal(7, number, 1.0,
-              {made.mutable_data_ptr<float>(), static_cast<std::size_t>(made.numel())});
-  return made.requires_grad_(true);
+              {tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())});
+  return tensor.requires_grad_(true);
 }
 
-/// Whatever the trainer computes by rows or sequences of its own, and its gradients.
+/// The results and gradients of all of the trainer's own loops over rows and sequences.
 std::vector<Tensor> all_loops() {
   const PackedSequences sequences = sequences_of_all_lengths();
   const std::int64_t tokens = sequences.tokens();
@@ -74,15 +74,15 @@ std::vector<Tensor> all_loops() {
   const Tensor dropped = drop_positive(drop(apply_gelu(normalised), place), place);
   const Tensor output = rms(add_dropped(dropped, normalised, place));
   output.backward(random_rows(tokens, 8).detach());
-  std::vector<Tensor> made{attended, normalised, dropped, output};
-  for (const Tensor& input : {x, y, z, keys, values}) made.push_back(input.grad());
-  made.push_back(widened(x.detach().to(at::kBFloat16), norm.bias));
-  return made;
+  std::vector<Tensor> results{attended, normalised, dropped, output};
+  for (const Tensor& input : {x, y, z, keys, values}) results.push_back(input.grad());
+  results.push_back(widened(x.detach().to(at::kBFloat16), norm.bias));
+  return results;
 }
 
 }  // namespace
 
-TEST_CASE("a loop of the trainer runs on all threads that LibTorch was given", "[trainer]") {
+TEST_CASE("a parallel loop uses all of LibTorch's threads", "[trainer]") {
   for (const int threads : {1, 2, 3}) {
     const WithThreads with(threads);
     std::mutex held;
@@ -95,7 +95,8 @@ TEST_CASE("a loop of the trainer runs on all threads that LibTorch was given", "
   }
 }
 
-TEST_CASE("the number of threads changes no digit of the trainer's own loops", "[trainer]") {
+TEST_CASE("the number of threads does not change the results of the trainer's own loops",
+          "[trainer]") {
   const auto made_with = [](int threads) {
     const WithThreads with(threads);
     return all_loops();

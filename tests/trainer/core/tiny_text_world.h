@@ -9,8 +9,8 @@
 
 namespace petlab::testing {
 
-/// A TinyWorld with a T5 of 2 + 2 layers beside its encoder, whose vocabulary has the words of the
-/// task and a few letters.
+/// A TinyWorld that also has a T5 of 2 + 2 layers. Its vocabulary has the task's words and a few
+/// letters.
 struct TinyTextWorld : TinyWorld {
   TinyTextWorld() {
     folder.write("tiny-t5/config.json", R"({"model_type": "t5", "vocab_size": 24, "d_model": 16,

@@ -19,7 +19,7 @@
 
 namespace petlab::testing {
 
-/// A backbone of 2 layers, a task of 60 sentences and a folder for runs, made from nothing.
+/// A temporary folder with a random backbone of 2 layers, a task of 60 sentences and room for runs.
 struct TinyWorld {
   TempDir folder;
 
@@ -48,19 +48,19 @@ struct TinyWorld {
     }
   }
 
-  /// Random weights for a backbone's folder; norms are about 1.
+  /// Writes random weights to a backbone's folder. Norm weights are about 1.
   void write_weights(const std::string& name, const std::vector<trainer::WantedTensor>& wanted) {
     std::vector<std::pair<std::string, trainer::TensorView>> tensors;
     std::uint64_t number = 0;
     for (const trainer::WantedTensor& tensor : wanted) {
-      at::Tensor made = at::empty(tensor.shape, at::kFloat);
+      at::Tensor values = at::empty(tensor.shape, at::kFloat);
       trainer::fill_normal(
           3, ++number, 0.2,
-          {made.mutable_data_ptr<float>(), static_cast<std::size_t>(made.numel())});
+          {values.mutable_data_ptr<float>(), static_cast<std::size_t>(values.numel())});
       const bool norm =
           tensor.name.ends_with("LayerNorm.weight") || tensor.name.ends_with("layer_norm.weight");
-      if (norm) made += 1;
-      tensors.emplace_back(tensor.name, trainer::to_view(made));
+      if (norm) values += 1;
+      tensors.emplace_back(tensor.name, trainer::to_view(values));
     }
     trainer::write_safetensors(folder.path() / name / "model.safetensors", tensors);
   }
@@ -105,7 +105,7 @@ struct TinyWorld {
     return trial;
   }
 
-  /// The directory of an attempt with its trial.json.
+  /// Creates an attempt's directory with its trial.json.
   std::filesystem::path attempt(const std::string& runs, protocol::TrialFile trial,
                                 std::int64_t number = 1) const {
     const protocol::TrialDirectory directory(folder.path() / runs, trial.trial_id, number);

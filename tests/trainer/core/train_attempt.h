@@ -18,7 +18,7 @@ struct Run {
   std::string log;
 };
 
-/// Trains an attempt; asks it to stop after `stop_after` steps (0: never).
+/// Trains an attempt and stops it after `stop_after` steps (0: never).
 inline Run train(const std::filesystem::path& attempt, std::int64_t stop_after = 0) {
   Run run;
   trainer::BackboneStore backbones;
@@ -36,7 +36,7 @@ inline Run train(const std::filesystem::path& attempt, std::int64_t stop_after =
   return run;
 }
 
-/// The losses of a trial's first steps, and the tensors that it has then in `tensors`.
+/// Returns the losses of a trial's first steps and stores the tensors after them in `tensors`.
 inline std::vector<double> first_losses(trainer::BackboneStore& backbones,
                                         const protocol::TrialFile& trial,
                                         const trainer::Placement& placement, std::int64_t steps,

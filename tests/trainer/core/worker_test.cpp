@@ -37,7 +37,7 @@ using metrics::MaskKind;
 
 }  // namespace
 
-TEST_CASE("the trainer has the modules of the catalog, in its order", "[trainer]") {
+TEST_CASE("the trainer has the catalog's modules in its order", "[trainer]") {
   std::vector<std::string> catalog;
   for (const sweeps::ModuleRow& row : sweeps::modules()) catalog.emplace_back(row.kind);
   std::vector<std::string> trainer;
@@ -45,7 +45,7 @@ TEST_CASE("the trainer has the modules of the catalog, in its order", "[trainer]
   CHECK(trainer == catalog);
 }
 
-TEST_CASE("a trial has the same losses, metrics and artifact when it runs again or is resumed",
+TEST_CASE("a trial has the same losses, metrics and artifact when it is rerun or resumed",
           "[trainer]") {
   const TinyWorld world;
   const Variant variant = GENERATE(
@@ -67,7 +67,7 @@ TEST_CASE("a trial has the same losses, metrics and artifact when it runs again 
   const auto& started = std::get<protocol::Started>(whole.events.front().body);
   CHECK(started.numerics == std::string(R"({"version":")") + kNumerics +
                                 R"(","device":"cpu","threads":1,"layout":"packed","gang":1})");
-  // The key that decides what is stale.
+  // This key decides which results are stale.
   CHECK(nlohmann::json::parse(started.numerics).at("version") ==
         nlohmann::json::parse(describe_worker()).at("numerics"));
   CHECK(std::holds_alternative<protocol::Finished>(whole.events.back().body));
@@ -75,7 +75,7 @@ TEST_CASE("a trial has the same losses, metrics and artifact when it runs again 
     CHECK(static_cast<double>(*finished[0].stored_bits) == *finished[0].bls_bits);
   }
 
-  // In the middle of an epoch, and between an epoch's last step and its validation.
+  // Stops inside an epoch, or between an epoch's last step and its validation.
   const std::int64_t stop_after = GENERATE(2, 4);
   const auto first = world.attempt("stopped", trial, 1);
   const Run stopped = train(first, stop_after);
@@ -96,14 +96,14 @@ TEST_CASE("a trial has the same losses, metrics and artifact when it runs again 
   for (const protocol::Metric& metric : events_of<protocol::Metric>(resumed.events)) {
     metrics.push_back(metric);
   }
-  // Between brackets: LibTorch would print the vectors for Catch, and cannot.
+  // In parentheses: Catch would print the vectors with LibTorch's operator<<, which fails.
   CHECK((metrics == events_of<protocol::Metric>(whole.events)));
   CHECK(testing::read_file(second / "artifact.petl") ==
         testing::read_file(
             protocol::TrialDirectory(world.folder.path() / "whole", trial.trial_id, 1).artifact()));
 }
 
-TEST_CASE("an artifact alone gives the test metrics of its trial", "[trainer]") {
+TEST_CASE("an artifact alone gives its trial's test metrics", "[trainer]") {
   const TinyWorld world;
   const Variant variant = GENERATE(
       Variant{"adapter", true, MaskKind::learned}, Variant{"adapter", false, MaskKind::learned},
@@ -130,8 +130,9 @@ TEST_CASE("an artifact alone gives the test metrics of its trial", "[trainer]") 
   CHECK((model.objective(0).score(tasks[0].test, predictions).metrics == wanted));
 }
 
-TEST_CASE("a trial in bfloat16 says so, and has the same numbers again and from its artifact",
-          "[trainer]") {
+TEST_CASE(
+    "a trial in bfloat16 records the type and gives the same numbers again and from its artifact",
+    "[trainer]") {
   const TinyWorld world;
   protocol::TrialFile trial =
       trial_of(world, {GENERATE("adapter", "full_finetuning"), false, MaskKind::none});
@@ -170,7 +171,7 @@ TEST_CASE("a trial in bfloat16 says so, and has the same numbers again and from 
   CHECK((model.objective(0).score(tasks[0].test, predictions).metrics == wanted));
 }
 
-TEST_CASE("gradients of a batch in parts are those of the whole batch", "[trainer]") {
+TEST_CASE("gradient accumulation gives the gradients of the whole batch", "[trainer]") {
   const TinyWorld world;
   protocol::TrialFile trial = trial_of(world, {"adapter", true, MaskKind::learned});
   trial.config.training.epochs = 1;
@@ -183,7 +184,7 @@ TEST_CASE("gradients of a batch in parts are those of the whole batch", "[traine
   }
 }
 
-TEST_CASE("a trial whose loss explodes has failed as not finite", "[trainer]") {
+TEST_CASE("a trial whose loss explodes fails as not finite", "[trainer]") {
   const TinyWorld world;
   protocol::TrialFile trial = world.trial("full_finetuning");
   trial.config.training.learning_rate = 1e30;
@@ -195,17 +196,17 @@ TEST_CASE("a trial whose loss explodes has failed as not finite", "[trainer]") {
   CHECK(failed[0].kind == "not_finite");
 }
 
-TEST_CASE("what is wrong with a trial's files is told in its events", "[trainer]") {
+TEST_CASE("problems with a trial's files are reported in its events", "[trainer]") {
   const TinyWorld world;
   protocol::TrialFile trial = world.trial("adapter");
   SECTION("a missing backbone") {
     std::filesystem::remove(world.folder.path() / "tiny/model.safetensors");
   }
   SECTION("changed data") { trial.data_digests["tiny-task"] = "sha256:0"; }
-  SECTION("a checkpoint that is not there") {
+  SECTION("a missing checkpoint") {
     trial.resume = protocol::Resume{1, 2, 3, "../1/checkpoint/step-2.ckpt"};
   }
-  SECTION("a device that is not there") { trial.device = "cuda:0"; }
+  SECTION("a missing device") { trial.device = "cuda:0"; }
   const Run run = train(world.attempt("runs", trial));
   CHECK(run.outcome == TrialOutcome::failed);
   CHECK(std::holds_alternative<protocol::Started>(run.events.front().body));
@@ -215,7 +216,7 @@ TEST_CASE("what is wrong with a trial's files is told in its events", "[trainer]
   CHECK(!failed[0].reason.empty());
 }
 
-TEST_CASE("a worker takes no further trial once a device failed or it was asked to stop",
+TEST_CASE("a worker starts no further trial after a device error or a request to stop",
           "[trainer]") {
   struct Case {
     TrialOutcome of_b;
@@ -249,7 +250,7 @@ TEST_CASE("a worker takes no further trial once a device failed or it was asked 
   }
 }
 
-TEST_CASE("a worker whose GPU cannot be used ends at once and leaves its other trials alone",
+TEST_CASE("a worker whose GPU cannot be used exits without starting its other trials",
           "[trainer]") {
   if (why_not_on("cuda") == std::nullopt) return testing::skip("there is a GPU here");
   const TinyWorld world;
@@ -292,7 +293,7 @@ TEST_CASE("predict refuses a device that cannot be used", "[trainer]") {
              Catch::StartsWith("petlab-trainer: device is 'cuda', which cannot be used here: "));
 }
 
-TEST_CASE("a trial's failure is told in its events, however long its reason", "[trainer]") {
+TEST_CASE("a failure with a very long reason is reported in the trial's events", "[trainer]") {
   const TinyWorld world;
   world.folder.write("data/train.tsv",
                      "label\tsentence\n" + std::string(2'000'000, 'x') + "\tthe film\n");
@@ -306,7 +307,7 @@ TEST_CASE("a trial's failure is told in its events, however long its reason", "[
   CHECK(run.log.size() < 10'000);
 }
 
-TEST_CASE("petlab-trainer describes itself, trains what standard input names and predicts",
+TEST_CASE("petlab-trainer describes itself, trains the attempts on standard input and tokenizes",
           "[trainer]") {
   const TinyWorld world;
   const auto program = testing::program("petlab-trainer").string();
@@ -318,7 +319,7 @@ TEST_CASE("petlab-trainer describes itself, trains what standard input names and
   trial.config.training.epochs = 1;
   const auto one = world.attempt("one", trial);
   const auto two = world.attempt("two", trial);
-  // The last line has no line break.
+  // The last line has no newline.
   const auto trained = testing::run_command("printf '%s\\n%s' " + one.string() + " " +
                                             two.string() + " | " + program + " -");
   INFO(trained.err);
@@ -332,7 +333,7 @@ TEST_CASE("petlab-trainer describes itself, trains what standard input names and
   CHECK(testing::run_command(program).exit_code == 2);
 }
 
-TEST_CASE("a worker that is told to end writes a checkpoint and exits with 3", "[trainer]") {
+TEST_CASE("a terminated worker writes a checkpoint and exits with 3", "[trainer]") {
   const TinyWorld world;
   protocol::TrialFile trial = world.trial("adapter");
   trial.config.training.epochs = 100000;

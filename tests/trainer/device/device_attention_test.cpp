@@ -1,5 +1,5 @@
-// Attention on a device: as many launches as there are classes of lengths, and one of LibTorch's
-// kernels for packed sequences where nothing is trained.
+// Attention on a device: launches for each class of lengths in training, and LibTorch's kernel for
+// packed sequences in evaluation.
 #include "tests/support/catch.h"
 #include "tests/trainer/core/golden_tensors.h"
 #include "tests/trainer/device/emulated_kernels.h"
@@ -21,10 +21,10 @@ using petlab::testing::tested_device;
 namespace {
 
 Tensor some_rows(std::int64_t rows, std::int64_t width, std::uint64_t number) {
-  Tensor made = at::empty({rows, width}, at::kFloat);
+  Tensor numbers = at::empty({rows, width}, at::kFloat);
   fill_normal(7, number, 1.0,
-              {made.mutable_data_ptr<float>(), static_cast<std::size_t>(made.numel())});
-  return made;
+              {numbers.mutable_data_ptr<float>(), static_cast<std::size_t>(numbers.numel())});
+  return numbers;
 }
 
 PackedSequences of_lengths(const std::vector<std::int64_t>& lengths) {
@@ -39,7 +39,7 @@ PackedSequences of_lengths(const std::vector<std::int64_t>& lengths) {
 
 }  // namespace
 
-TEST_CASE("attention on a device has as many launches as classes of lengths",
+TEST_CASE("launches of attention on a device depend on the number of length classes",
           "[trainer][device][pretend]") {
   const bool with_dropout = GENERATE(false, true);
   Dropout dropout;
@@ -55,25 +55,25 @@ TEST_CASE("attention on a device has as many launches as classes of lengths",
     shape.buckets = &buckets;
     const DeviceCounts before = device_counts();
     attention(x, x, x, std::nullopt, shape, &dropout).sum().backward();
-    const DeviceCounts made = counted(before, device_counts());
-    CHECK(made.copies_in == 0);
-    CHECK(made.synchronisations == 0);
-    CHECK(made.fused_attentions == 0);
-    return made.kernels;
+    const DeviceCounts counts = counted(before, device_counts());
+    CHECK(counts.copies_in == 0);
+    CHECK(counts.synchronisations == 0);
+    CHECK(counts.fused_attentions == 0);
+    return counts.kernels;
   };
   const std::int64_t two_lengths = kernels_of({3, 4});
   CHECK(kernels_of({3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}) == two_lengths);
   CHECK(kernels_of({3, 4, 17, 19, 30, 31, 32}) <= 2 * two_lengths);
 }
 
-TEST_CASE("in bfloat16 scores are rounded neither in training nor in evaluation",
+TEST_CASE("attention scores of bfloat16 inputs are never rounded to bfloat16",
           "[trainer][device]") {
   const PackedSequences sequences = of_lengths({40, 33, 19});
   const std::int64_t rows = sequences.tokens(), heads = 2, width = heads * 8;
   const auto short_rows = [&](std::uint64_t number, double factor) {
     return (some_rows(rows, width, number) * factor).to(at::kBFloat16);
   };
-  // Scores of up to some 30, which bfloat16 knows to an eighth.
+  // Scores up to about 30, which bfloat16 would round to multiples of an eighth.
   const Tensor q = short_rows(1, 3), k = short_rows(2, 3), v = short_rows(3, 1);
   AttentionShape shape{sequences, sequences.offsets, heads};
   const Tensor wanted = attention(q.to(at::kDouble), k.to(at::kDouble), v.to(at::kDouble),
@@ -89,7 +89,7 @@ TEST_CASE("in bfloat16 scores are rounded neither in training nor in evaluation"
     check_relative(name, found.detach().to(at::kCPU).to(at::kDouble), wanted, 6e-3);
   };
   Dropout dropout;
-  dropout.attention = 1e-9;  // which drops nothing here
+  dropout.attention = 1e-9;  // drops nothing here
   dropout.seeds = {3};
   dropout.round_keys = dropout_round_keys(dropout.seeds, 1, tested_device());
   check("training", &dropout);
@@ -98,8 +98,7 @@ TEST_CASE("in bfloat16 scores are rounded neither in training nor in evaluation"
   check("evaluation", nullptr);
 }
 
-TEST_CASE("a device's kernel for packed sequences is asked where nothing is trained",
-          "[trainer][device]") {
+TEST_CASE("evaluation uses the device's kernel for packed sequences", "[trainer][device]") {
   const bool cross = GENERATE(false, true);
   const bool scaled = GENERATE(false, true);
   const std::int64_t heads = 2, width = heads * 8, filling = 2;
@@ -124,46 +123,46 @@ TEST_CASE("a device's kernel for packed sequences is asked where nothing is trai
     CHECK(counted(before, device_counts()).fused_attentions == 1);
   }
   check_relative("the kernel", fused.to(at::kCPU), wanted, 1e-6);
-  const Tensor made =
+  const Tensor separate =
       attention_of_operations(there(q), there(k), there(v), std::nullopt, shape, nullptr);
-  check_relative("operations", made.to(at::kCPU), wanted, 1e-6);
-  CHECK(made.narrow(0, queries.tokens(), filling).to(at::kCPU).eq(0).all().item<bool>());
+  check_relative("operations", separate.to(at::kCPU), wanted, 1e-6);
+  CHECK(separate.narrow(0, queries.tokens(), filling).to(at::kCPU).eq(0).all().item<bool>());
 
-  // What it cannot do is done by operations.
+  // Separate operations compute what the kernel does not support.
   before = device_counts();
-  const auto asked = [&](AttentionShape of, const std::optional<Prefix>& prefix,
-                         at::ScalarType type) {
-    const AttentionBuckets own = attention_buckets(of, rows, 1, tested_device());
-    of.buckets = &own;
+  const auto attend = [&](AttentionShape of, const std::optional<Prefix>& prefix,
+                          at::ScalarType type) {
+    const AttentionBuckets buckets = attention_buckets(of, rows, 1, tested_device());
+    of.buckets = &buckets;
     attention(there(q.to(type)), there(k.to(type)), there(v.to(type)), prefix, of, nullptr);
   };
   const auto prefix_of = [&](at::ScalarType type) {
     return Prefix{there(some_rows(3, width, 4).to(type).unsqueeze(0)),
                   there(some_rows(3, width, 5).to(type).unsqueeze(0))};
   };
-  asked(shape, prefix_of(at::kFloat), at::kFloat);
-  asked(shape, std::nullopt, at::kDouble);
+  attend(shape, prefix_of(at::kFloat), at::kFloat);
+  attend(shape, std::nullopt, at::kDouble);
   AttentionShape with_bias = shape;
   with_bias.position_bias = there(some_rows(heads, 2 * 33 - 1, 6));
-  asked(with_bias, std::nullopt, at::kFloat);
+  attend(with_bias, std::nullopt, at::kFloat);
   AttentionShape narrow = shape;
-  narrow.num_heads = 8;  // of two numbers, less than is loaded at once
-  asked(narrow, std::nullopt, at::kFloat);
+  narrow.num_heads = 8;  // d_head is 2, less than the kernel loads at a time
+  attend(narrow, std::nullopt, at::kFloat);
   {
     const at::AutoGradMode with_gradients(true);
-    asked(shape, std::nullopt, at::kFloat);
+    attend(shape, std::nullopt, at::kFloat);
   }
   CHECK(counted(before, device_counts()).fused_attentions == 0);
 }
 
-TEST_CASE("attention on a device has the CPU's outputs and gradients", "[trainer][device]") {
+TEST_CASE("attention on a device gives the CPU's outputs and gradients", "[trainer][device]") {
   const std::int64_t heads = 2, d_head = GENERATE(6, 40), width = heads * d_head, prefix = 3;
   const bool causal = GENERATE(false, true), biased = GENERATE(false, true);
   const bool prefixed = GENERATE(false, true), dropped = GENERATE(false, true);
   INFO("heads of " << d_head << (causal ? ", causal" : "") << (biased ? ", bias" : "")
                    << (prefixed ? ", prefix" : "") << (dropped ? ", dropout" : ""));
-  // Two trials. Lengths around 16 and 32, the numbers of rows that a block computes at a time, and
-  // 0.
+  // Two trials, with lengths of 0 and around 16 and 32, the numbers of rows that a block computes
+  // at a time.
   PackedSequences sequences = of_lengths({1, 2, 15, 16, 17, 31, 0, 33, 70});
   sequences.trial_sequences = {0, 4, sequences.sequences()};
   const std::int64_t rows = sequences.tokens() + 2;
@@ -177,15 +176,16 @@ TEST_CASE("attention on a device has the CPU's outputs and gradients", "[trainer
     const auto there = [&](std::int64_t of_rows, std::uint64_t number) {
       return on_device(some_rows(of_rows, width, number).to(at::kDouble), device);
     };
-    AttentionShape own = shape;
+    AttentionShape device_shape = shape;
     if (biased) {
-      own.position_bias = on_device(some_rows(heads, 2 * 70 - 1, 6).to(at::kDouble), device);
+      device_shape.position_bias =
+          on_device(some_rows(heads, 2 * 70 - 1, 6).to(at::kDouble), device);
     }
     Dropout of = dropout;
     std::optional<AttentionBuckets> buckets;
     if (!device.is_cpu()) {
       of.round_keys = dropout_round_keys(of.seeds, 2, device);
-      own.buckets = &buckets.emplace(attention_buckets(own, rows, 1, device));
+      device_shape.buckets = &buckets.emplace(attention_buckets(device_shape, rows, 1, device));
     }
     std::vector<Tensor> inputs{there(rows, 1), there(rows, 2), there(rows, 3)};
     std::optional<Prefix> before;
@@ -196,13 +196,13 @@ TEST_CASE("attention on a device has the CPU's outputs and gradients", "[trainer
     for (Tensor& input : inputs) input.requires_grad_(true);
     if (prefixed) before = Prefix{inputs[3], inputs[4]};
     const Tensor output =
-        attention(inputs[0], inputs[1], inputs[2], before, own, dropped ? &of : nullptr);
+        attention(inputs[0], inputs[1], inputs[2], before, device_shape, dropped ? &of : nullptr);
     (output * there(rows, 7)).sum().backward();
     std::vector<Tensor> all{output.detach()};
     for (const Tensor& input : inputs) all.push_back(input.grad());
     return all;
   };
-  // The device first: LibTorch checks only once whether it has CUDA.
+  // Runs on the device first because LibTorch checks only once whether it has CUDA.
   const std::int64_t before = emulated_launches();
   const std::vector<Tensor> found = run(tested_device());
   CHECK(emulated_launches() - before == (emulates_kernels() ? 3 : 0));

@@ -1,5 +1,4 @@
-// Trials are trained, evaluated and decoded on a device that is not the CPU, with the CPU's
-// numbers.
+// Training, evaluation and decoding on a device give the CPU's numbers.
 #include <map>
 
 #include "tests/trainer/core/golden_tensors.h"
@@ -29,7 +28,7 @@ namespace {
 
 Placement there(at::ScalarType type) { return {tested_device(), type, type}; }
 
-/// What a trial's training gave.
+/// The results of a trial.
 struct DeviceRun {
   std::vector<double> losses;
   std::vector<protocol::Metric> metrics;
@@ -86,7 +85,7 @@ void check_alike(const DeviceRun& found, const DeviceRun& wanted, double toleran
   }
 }
 
-/// The ways in which a kind of module shares and masks.
+/// The combinations of sharing and masks that a kind of module supports.
 std::vector<std::pair<bool, MaskKind>> forms_of(const std::string& kind) {
   if (kind == "full_finetuning" || kind == "head_only" || kind == "hyperformer++") {
     return {{false, MaskKind::none}};
@@ -99,7 +98,7 @@ std::vector<std::pair<bool, MaskKind>> forms_of(const std::string& kind) {
 
 }  // namespace
 
-TEST_CASE("an encoder's trials have the CPU's numbers on a device", "[trainer][device]") {
+TEST_CASE("an encoder's trials on a device have the CPU's numbers", "[trainer][device]") {
   const TinyWorld world;
   for (const std::string kind : {"adapter", "lora", "prefix", "full_finetuning", "head_only"}) {
     for (const auto& [share, mask] : forms_of(kind)) {
@@ -110,15 +109,15 @@ TEST_CASE("an encoder's trials have the CPU's numbers on a device", "[trainer][d
       trial.config.training.epochs = 1;
       trial.config.training.gradient_accumulation = 2;
       const std::vector<sweeps::TrialConfig> configs{trial.config};
-      // The CPU has kernels of its own, whose sums have another order: what Adam's first steps
-      // make of a gradient's last bits would hide everything in 32 bits.
+      // In float64, because the CPU's kernels sum in another order: in float32, Adam's first
+      // steps would amplify the last bits of gradients too much.
       const DeviceRun wanted = train_on(trial, configs, Placement::all_in(at::kDouble)).front();
       check_alike(train_on(trial, configs, there(at::kDouble)).front(), wanted, 1e-6);
     }
   }
 }
 
-TEST_CASE("a T5's trials have the CPU's numbers on a device", "[trainer][device]") {
+TEST_CASE("a T5's trials on a device have the CPU's numbers", "[trainer][device]") {
   const TinyTextWorld world;
   for (const std::string kind : {"adapter", "lora", "prefix", "full_finetuning", "hyperformer++"}) {
     for (const auto& [share, mask] : forms_of(kind)) {
@@ -141,7 +140,7 @@ TEST_CASE("a T5's trials have the CPU's numbers on a device", "[trainer][device]
   }
 }
 
-TEST_CASE("masks of layers and tasks on a device are the CPU's", "[trainer][device]") {
+TEST_CASE("masks of layers and tasks on a device equal the CPU's", "[trainer][device]") {
   const TinyWorld world;
   using metrics::MaskCombination;
   for (const MaskCombination combine :
@@ -161,8 +160,7 @@ TEST_CASE("masks of layers and tasks on a device are the CPU's", "[trainer][devi
   }
 }
 
-TEST_CASE("trials that are trained at once on a device have the CPU's numbers",
-          "[trainer][device]") {
+TEST_CASE("trials trained together on a device have the CPU's numbers", "[trainer][device]") {
   const TinyWorld world;
   for (const std::string kind : {"adapter", "lora", "prefix", "full_finetuning"}) {
     const auto [share, mask] = forms_of(kind)[kind == "full_finetuning" ? 0 : 1];
@@ -180,7 +178,7 @@ TEST_CASE("trials that are trained at once on a device have the CPU's numbers",
   }
 }
 
-TEST_CASE("gradients of a step on a device are the CPU's", "[trainer][device]") {
+TEST_CASE("gradients of a step on a device equal the CPU's", "[trainer][device]") {
   const TinyTextWorld texts;
   const TinyWorld words;
   for (const bool text : {false, true}) {
@@ -202,9 +200,9 @@ TEST_CASE("gradients of a step on a device are the CPU's", "[trainer][device]") 
           AdamW optimizer(model.parameters(), {});
           losses.push_back(
               read_losses(trials, take_step(trials, tasks, model, optimizer), 1).front());
-          auto& own = gradients.emplace_back();
+          auto& by_name = gradients.emplace_back();
           for (const Parameter& parameter : optimizer.parameters()) {
-            own.emplace(parameter.name, parameter.gradient.to(at::kCPU));
+            by_name.emplace(parameter.name, parameter.gradient.to(at::kCPU));
           }
         }
         CHECK(losses[1] == Approx(losses[0]).epsilon(1e-6));
@@ -218,18 +216,18 @@ TEST_CASE("gradients of a step on a device are the CPU's", "[trainer][device]") 
   }
 }
 
-TEST_CASE("losses in 32 bits are the CPU's to the sixth digit on a device", "[trainer][device]") {
+TEST_CASE("float32 losses on a device equal the CPU's to six digits", "[trainer][device]") {
   const TinyWorld world;
   protocol::TrialFile trial = world.trial("adapter");
   trial.config.training.epochs = 1;
   const DeviceRun wanted = train_on(trial, {trial.config}, {}).front();
   const DeviceRun found = train_on(trial, {trial.config}, there(at::kFloat)).front();
   REQUIRE(found.losses.size() == wanted.losses.size());
-  // Before Adam has made steps of rounding.
+  // Only the first loss: Adam's steps amplify rounding.
   CHECK(found.losses.front() == Approx(wanted.losses.front()).epsilon(1e-6));
 }
 
-TEST_CASE("a trial in 16 bits has about the losses of 32 bits on a device", "[trainer][device]") {
+TEST_CASE("a 16-bit trial on a device has about the losses of a 32-bit one", "[trainer][device]") {
   const TinyTextWorld texts;
   const TinyWorld words;
   for (const bool text : {false, true}) {
@@ -247,10 +245,10 @@ TEST_CASE("a trial in 16 bits has about the losses of 32 bits on a device", "[tr
   }
 }
 
-TEST_CASE("a T5 writes the CPU's texts with a device's kernel for packed sequences",
+TEST_CASE("a T5 generates the CPU's texts with a device's kernel for packed sequences",
           "[trainer][device]") {
   TinyTextWorld world;
-  // Heads as wide as the kernel loads them.
+  // Heads wide enough for the kernel.
   nlohmann::json config = nlohmann::json::parse(
       std::ifstream(world.folder.path() / "tiny-t5/config.json"), nullptr, true, true);
   config["d_kv"] = 8;
@@ -270,7 +268,7 @@ TEST_CASE("a T5 writes the CPU's texts with a device's kernel for packed sequenc
   const auto wanted = generate(here, sources, Hooks(), options);
   const DeviceCounts before = device_counts();
   const auto found = generate(device, sources, Hooks(), options);
-  // At least a step's layers.
+  // At least one step uses the kernel in each layer.
   if (counts_what_is_tested()) {
     CHECK(counted(before, device_counts()).fused_attentions >= 2);
   }
@@ -284,7 +282,7 @@ TEST_CASE("a T5 writes the CPU's texts with a device's kernel for packed sequenc
   }
 }
 
-TEST_CASE("a step on a device waits for nothing and copies little", "[trainer][device][pretend]") {
+TEST_CASE("a step on a device never waits and copies little", "[trainer][device][pretend]") {
   const TinyTextWorld texts;
   const TinyWorld words;
   const bool dropped = GENERATE(false, true);
@@ -309,26 +307,26 @@ TEST_CASE("a step on a device waits for nothing and copies little", "[trainer][d
         trials.front().finish_step();
         const DeviceCounts before = device_counts();
         const Tensor losses = take_step(trials, tasks, model, optimizer);
-        const DeviceCounts made = counted(before, device_counts());
-        CHECK(made.synchronisations == 0);
-        CHECK(made.copies_out == 0);
-        // Ids, positions, types and first tokens, or the ids of both sides and their distances;
-        // targets; how the sequences lie for each kind of attention (2 or 3); rates and steps.
-        // With dropout the keys of its streams, and whose the rows are: of tokens, of first tokens
-        // and of the head, or of both sides.
-        CHECK(made.copies_in <= (dropped ? 12 : 9));
-        // What dropout adds are 5 or 7 draws of some hundred operations, however many layers.
-        if (dropped) CHECK(made.kernels <= (text ? 1900 : 1000));
-        // None of the copies is as wide as an activation: most are the keys, 640 bytes a purpose
-        // and layer.
-        CHECK(made.bytes_in <= (dropped ? 64000 : 16000));
+        const DeviceCounts counts = counted(before, device_counts());
+        CHECK(counts.synchronisations == 0);
+        CHECK(counts.copies_out == 0);
+        // An encoder copies ids, positions, types and first tokens; a T5 the ids of both sides and
+        // their distances. Both copy targets, the layout of sequences for each kind of attention
+        // (2 or 3), rates and steps. Dropout adds the keys of its streams and the keys of rows:
+        // of tokens, first tokens and the head, or of both sides.
+        CHECK(counts.copies_in <= (dropped ? 12 : 9));
+        // Dropout adds 5 or 7 draws of about a hundred operations for any number of layers.
+        if (dropped) CHECK(counts.kernels <= (text ? 1900 : 1000));
+        // No copy is as large as an activation. Most bytes are keys: 640 for each purpose and
+        // layer.
+        CHECK(counts.bytes_in <= (dropped ? 64000 : 16000));
         CHECK(read_losses(trials, losses, 2).size() == 1);
       }
     }
   }
 }
 
-TEST_CASE("a trial on a device is interrupted, resumed, kept and read by a CPU",
+TEST_CASE("a trial on a device can be interrupted, resumed, stored and loaded on a CPU",
           "[trainer][device]") {
   const TinyTextWorld world;
   for (const std::string kind : {"adapter", "prefix", "full_finetuning"}) {
@@ -350,16 +348,16 @@ TEST_CASE("a trial on a device is interrupted, resumed, kept and read by a CPU",
     std::atomic<bool> stop{false};
     LoopObserver observer;
     observer.on_step = [&](std::int64_t, std::int64_t, double loss) { losses.push_back(loss); };
-    std::size_t told = 0;
+    std::size_t reported = 0;
     observer.on_checkpoint = [&] {
-      told = losses.size();
+      reported = losses.size();
       stop = true;
     };
     TrainingLoop first(trial.config, tasks(), backbone->pretrained(), observer);
     CHECK_THROWS_AS(first.run(stop), Interrupted);
     CHECK(first.state().step == 3);
-    // A worker that is killed behind its checkpoint never comes back to these steps.
-    CHECK(told == 3);
+    // Losses are reported before the checkpoint: a resumed attempt does not repeat these steps.
+    CHECK(reported == 3);
     CHECK(losses.size() == 3);
     const std::filesystem::path file = world.folder.path() / (kind + ".ckpt");
     write_checkpoint(file, {trial.trial_id, first.state(), first.tensors()});
@@ -376,7 +374,7 @@ TEST_CASE("a trial on a device is interrupted, resumed, kept and read by a CPU",
     for (const auto& [name, tensor] : second.tensors()) {
       INFO(name);
       if (kind == "full_finetuning" && !counts_what_is_tested()) {
-        // A GPU sums the gradients of embeddings in no fixed order.
+        // A GPU sums gradients of embeddings in a varying order.
         check_relative(name, tensor.to(at::kCPU), whole.tensors.at(name), 1e-3);
       } else {
         CHECK(tensor.to(at::kCPU).equal(whole.tensors.at(name)));
@@ -415,7 +413,7 @@ TEST_CASE("a trial on a device is interrupted, resumed, kept and read by a CPU",
   }
 }
 
-TEST_CASE("a loss that is no number is found on a device, with its step", "[trainer][device]") {
+TEST_CASE("a NaN loss on a device is found and its step reported", "[trainer][device]") {
   const TinyWorld world;
   protocol::TrialFile trial = world.trial("adapter");
   trial.config.training.learning_rate = 1e30;
@@ -433,8 +431,8 @@ TEST_CASE("a loss that is no number is found on a device, with its step", "[trai
   CHECK(on_device == on_cpu);
 }
 
-TEST_CASE("masks that a device selects are select_mask's", "[trainer][device]") {
-  // With ties, zeros of both signs, infinities and what is no number.
+TEST_CASE("masks selected on a device equal select_mask's", "[trainer][device]") {
+  // Scores with ties, zeros of both signs, infinities and NaN.
   const auto infinity = std::numeric_limits<float>::infinity();
   const std::vector<float> scores{0.5f,  -0.5f, 0.5f, 0.0f,  -0.0f,     2.0f,
                                   -3.0f, 0.5f,  1.0f, -1.0f, infinity,  std::nanf(""),

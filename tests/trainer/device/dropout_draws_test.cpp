@@ -1,4 +1,4 @@
-// Dropout that a device draws itself is the host's, to the last bit.
+// Dropout drawn on a device equals the host's to the last bit.
 #include "trainer/compute/dropout_draws.h"
 
 #include "tests/support/catch.h"
@@ -13,7 +13,7 @@ using petlab::testing::tested_device;
 
 namespace {
 
-/// Rows of several trials, among them one of those that fill a batch up.
+/// Rows of several trials, including a padding row of a batch.
 std::vector<RowKey> some_rows(std::int64_t trials) {
   std::vector<RowKey> rows;
   for (std::int64_t k = 0; k < trials; ++k) {
@@ -39,7 +39,7 @@ DrawnPlaces places_of(Purpose purpose, std::int64_t layers) {
 
 }  // namespace
 
-TEST_CASE("dropout that is drawn on a device has the host's numbers", "[trainer][device]") {
+TEST_CASE("dropout drawn on a device has the host's numbers", "[trainer][device]") {
   const std::size_t trials = GENERATE(1, 3);
   const std::int64_t width = GENERATE(1, 7, 8, 20, 48);
   const double p = GENERATE(1.0 / 65536, 0.1, 0.5, 0.9, 0.99999);
@@ -65,7 +65,7 @@ TEST_CASE("dropout that is drawn on a device has the host's numbers", "[trainer]
   }
 }
 
-TEST_CASE("the dropout of one trial among several is its own", "[trainer][device]") {
+TEST_CASE("a trial's dropout does not depend on the trials trained with it", "[trainer][device]") {
   const std::vector<RowKey> all = some_rows(3);
   Dropout dropout = some_dropout(3);
   dropout.round_keys = dropout_round_keys(dropout.seeds, 1, tested_device());
@@ -74,11 +74,11 @@ TEST_CASE("the dropout of one trial among several is its own", "[trainer][device
   const Tensor kept = draws.kept(dropout, place, 0.3, 20).to(at::kCPU);
   std::vector<RowKey> second(all.begin() + 7, all.begin() + 14);
   for (RowKey& row : second) row.trial = 0;
-  DropoutDraws own(second, {{place}}, tested_device());
-  CHECK(own.kept(dropout.of_trial(1), place, 0.3, 20).to(at::kCPU).equal(kept.narrow(0, 7, 7)));
+  DropoutDraws alone(second, {{place}}, tested_device());
+  CHECK(alone.kept(dropout.of_trial(1), place, 0.3, 20).to(at::kCPU).equal(kept.narrow(0, 7, 7)));
 }
 
-TEST_CASE("places of few rows have their dropout drawn at once, those of many in parts",
+TEST_CASE("dropout is drawn at once for few rows, in parts for many",
           "[trainer][device][pretend]") {
   const std::int64_t rows = GENERATE(20, 60000);
   Dropout dropout = some_dropout(1);
@@ -91,19 +91,19 @@ TEST_CASE("places of few rows have their dropout drawn at once, those of many in
   for (const DrawnPlace& place : places) {
     const DeviceCounts before = device_counts();
     draws.kept(dropout, place, 0.1, 24);
-    const DeviceCounts made = counted(before, device_counts());
-    CHECK(made.copies_in == 0);
-    CHECK(made.synchronisations == 0);
-    CHECK(made.kernels < 120);
-    if (made.kernels > 0) ++drawn;
+    const DeviceCounts counts = counted(before, device_counts());
+    CHECK(counts.copies_in == 0);
+    CHECK(counts.synchronisations == 0);
+    CHECK(counts.kernels < 120);
+    if (counts.kernels > 0) ++drawn;
   }
-  // 180,000 blocks each, of which a million is drawn at once.
+  // With many rows, a place has 180,000 blocks; at most a million are drawn at once.
   CHECK(drawn == (rows == 20 ? 1 : 3));
   CHECK_THROWS_WITH(draws.kept(dropout, {Purpose::final_dropout, 3}, 0.1, 24),
                     "dropout was not announced for purpose 16 of layer 3");
 }
 
-TEST_CASE("gradients of dropout on a device are those of its multipliers", "[trainer][device]") {
+TEST_CASE("gradients of dropout on a device match its multipliers", "[trainer][device]") {
   const std::vector<RowKey> rows = some_rows(1);
   Dropout dropout = some_dropout(1);
   dropout.round_keys = dropout_round_keys(dropout.seeds, 1, tested_device());

@@ -13,7 +13,7 @@ using std::log;
 
 namespace drawing {
 #include "trainer/compute/kernels/prelude.cu"
-// After the prelude.
+// These need the prelude above.
 #include "trainer/compute/kernels/dropout.cu"
 }  // namespace drawing
 

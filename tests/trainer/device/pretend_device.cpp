@@ -28,7 +28,7 @@ namespace petlab::testing {
 namespace {
 
 constexpr auto kType = c10::DeviceType::PrivateUse1;
-constexpr std::size_t kMemory = std::size_t{1} << 30;  // of addresses: what is not used costs none
+constexpr std::size_t kMemory = std::size_t{1} << 30;  // address space; unused pages cost nothing
 
 struct Counters {
   std::atomic<std::int64_t> kernels{0}, copies_in{0}, bytes_in{0}, copies_out{0};
@@ -39,12 +39,12 @@ Counters& counters() {
   return all;
 }
 
-/// The device's memory. It is mapped twice: where tensors say that it lies nobody can read or
-/// write, and the kernels know the other place.
+/// The device's memory. It is mapped twice: tensors have addresses that cannot be read or written,
+/// and kernels use the other mapping.
 class Memory {
  public:
   static Memory& instance() {
-    static auto* const only = new Memory;  // tensors may outlive what is static
+    static auto* const only = new Memory;  // never freed: tensors may outlive static objects
     return *only;
   }
 
@@ -69,14 +69,14 @@ class Memory {
       }
       held_.increase(size);
     }
-    std::memset(open_ + at, 0xFF, size);  // no number: who reads what nobody wrote will see
+    std::memset(open_ + at, 0xFF, size);  // NaN, so that reads of unwritten memory show
     return closed_ + at;
   }
   void give_back(void* place, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     cached_.emplace(room_for(bytes), static_cast<std::size_t>(static_cast<char*>(place) - closed_));
   }
-  /// Lets go of what nobody uses.
+  /// Releases cached blocks to the device.
   void release_cached() {
     const std::lock_guard lock(mutex_);
     for (const auto& [size, at] : cached_) held_.decrease(size);
@@ -94,7 +94,7 @@ class Memory {
     const std::lock_guard lock(mutex_);
     held_.reset_peak();
   }
-  /// Where a kernel finds what lies at `place`.
+  /// The address at which kernels access `place`.
   void* opened(void* place) const { return open_ + (static_cast<char*>(place) - closed_); }
 
  private:
@@ -108,11 +108,11 @@ class Memory {
     ::close(file);
   }
   static char* mapped(int file, int how) {
-    void* const made = ::mmap(nullptr, kMemory, how, MAP_SHARED | MAP_NORESERVE, file, 0);
-    if (made == MAP_FAILED) throw std::runtime_error("no addresses for the pretend device");
-    return static_cast<char*>(made);
+    void* const address = ::mmap(nullptr, kMemory, how, MAP_SHARED | MAP_NORESERVE, file, 0);
+    if (address == MAP_FAILED) throw std::runtime_error("no addresses for the pretend device");
+    return static_cast<char*>(address);
   }
-  /// Of few sizes, so that what is given back is taken again.
+  /// Rounds up to a power of two so that blocks can be reused.
   static std::size_t room_for(std::size_t bytes) {
     return std::bit_ceil(std::max<std::size_t>(64, bytes));
   }
@@ -122,8 +122,8 @@ class Memory {
   char* open_ = nullptr;
   std::size_t used_ = 0;
   std::size_t limit_ = kMemory;
-  c10::CachingAllocator::Stat held_;  // bytes, those that are cached included
-  // Size -> where: to be taken again, and given back to the device.
+  c10::CachingAllocator::Stat held_;  // bytes, including cached blocks
+  // Offsets by size: of blocks kept for reuse, and of blocks released to the device.
   std::multimap<std::size_t, std::size_t> cached_, released_;
 };
 
@@ -162,7 +162,7 @@ class PinnedMemory final : public c10::Allocator {
   }
 
   mutable std::mutex mutex_;
-  std::map<const void*, const void*> ends_;  // of each block, by its begin
+  std::map<const void*, const void*> ends_;  // the end of each block, by its beginning
 };
 PinnedMemory& pinned_memory() {
   static auto* const only = new PinnedMemory;
@@ -235,40 +235,41 @@ at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride,
                                            c10::dtype_or_default(dtype));
 }
 
-bool is_here(const at::Tensor& tensor) {
+bool is_on_device(const at::Tensor& tensor) {
   return tensor.defined() && tensor.device().type() == kType;
 }
 
-/// The same elements as a tensor of the CPU: for a kernel.
+/// Returns a CPU tensor over the same elements, for a CPU kernel.
 at::Tensor seen_by_cpu(const at::Tensor& tensor) {
-  if (!is_here(tensor)) return tensor;
+  if (!is_on_device(tensor)) return tensor;
   return at::from_blob(Memory::instance().opened(tensor.mutable_data_ptr()), tensor.sizes(),
                        tensor.strides(), tensor.options().device(at::kCPU));
 }
 
-at::Tensor brought_here(const at::Tensor& made) {
-  if (!made.defined() || is_here(made)) return made;
-  at::Tensor own = empty_strided(made.sizes(), made.strides(), made.scalar_type(), {}, {}, {});
-  seen_by_cpu(own).copy_(made);
-  return own;
+at::Tensor to_device(const at::Tensor& result) {
+  if (!result.defined() || is_on_device(result)) return result;
+  at::Tensor copy =
+      empty_strided(result.sizes(), result.strides(), result.scalar_type(), {}, {}, {});
+  seen_by_cpu(copy).copy_(result);
+  return copy;
 }
 
-/// Makes an empty tensor of the device what a kernel made in its place.
-void take_over(const at::Tensor& ours, const at::Tensor& made) {
-  if (ours.numel() > 0 || made.numel() == 0) return;
-  const at::Tensor own = brought_here(made);
-  ours.unsafeGetTensorImpl()->set_storage_keep_dtype(own.storage());
-  ours.unsafeGetTensorImpl()->set_sizes_and_strides(own.sizes(), own.strides());
+/// Gives an empty device tensor the size and elements that a kernel computed for it.
+void take_over(const at::Tensor& ours, const at::Tensor& result) {
+  if (ours.numel() > 0 || result.numel() == 0) return;
+  const at::Tensor copy = to_device(result);
+  ours.unsafeGetTensorImpl()->set_storage_keep_dtype(copy.storage());
+  ours.unsafeGetTensorImpl()->set_sizes_and_strides(copy.sizes(), copy.strides());
 }
 
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
-  if (!is_here(to)) {
+  if (!is_on_device(to)) {
     ++counters().copies_out;
     ++counters().synchronisations;
-  } else if (!is_here(from)) {
+  } else if (!is_on_device(from)) {
     ++counters().copies_in;
     counters().bytes_in += static_cast<std::int64_t>(from.nbytes());
-    // The host waits until its memory has been read, as it may be paged out.
+    // Memory that is not page-locked could be paged out, so the host waits for the copy.
     if (!non_blocking || !pinned_memory().holds(from.const_data_ptr())) {
       ++counters().synchronisations;
     }
@@ -290,13 +291,13 @@ at::Scalar value_of(const at::Tensor& tensor) {
   return seen_by_cpu(tensor).item();
 }
 
-/// Whether a GPU would take an argument that is on the host.
+/// True if a GPU would accept this argument from the host.
 bool host_may_give(const std::string& operation, const at::Tensor& tensor) {
   return tensor.dim() == 0 || operation == "aten::index.Tensor" ||
          operation == "aten::_index_put_impl_" || operation == "aten::index_put_";
 }
 
-/// Every other operation: the CPU's kernel, in this device's memory.
+/// Runs any other operation by its CPU kernel in this device's memory.
 void run_kernel(const c10::OperatorHandle& operation, c10::DispatchKeySet,
                 torch::jit::Stack* stack) {
   const c10::FunctionSchema& schema = operation.schema();
@@ -320,20 +321,21 @@ void run_kernel(const c10::OperatorHandle& operation, c10::DispatchKeySet,
       }
     }
   };
-  each([&](const at::Tensor& tensor) { any_here = any_here || is_here(tensor); });
+  each([&](const at::Tensor& tensor) { any_here = any_here || is_on_device(tensor); });
   each([&](const at::Tensor& tensor) {
-    TORCH_CHECK(!any_here || !tensor.defined() || is_here(tensor) || host_may_give(name, tensor),
-                name, ": tensors on the pretend device and on the CPU, of shape ", tensor.sizes());
+    TORCH_CHECK(
+        !any_here || !tensor.defined() || is_on_device(tensor) || host_may_give(name, tensor), name,
+        ": tensors on the pretend device and on the CPU, of shape ", tensor.sizes());
   });
   ++counters().kernels;
   for (std::size_t i = 0; i < given.size(); ++i) {
     c10::IValue& value = (*stack)[first + i];
     if (value.isTensor()) {
       const at::Tensor& tensor = given[i].toTensor();
-      // An empty one that is written to takes the size of what is made.
-      const bool made = is_here(tensor) && tensor.numel() == 0;
-      value =
-          made ? at::empty(tensor.sizes(), tensor.options().device(at::kCPU)) : seen_by_cpu(tensor);
+      // An empty output takes the size of the result.
+      const bool is_output = is_on_device(tensor) && tensor.numel() == 0;
+      value = is_output ? at::empty(tensor.sizes(), tensor.options().device(at::kCPU))
+                        : seen_by_cpu(tensor);
     } else if (value.isTensorList()) {
       std::vector<at::Tensor> all;
       for (const at::Tensor& tensor : value.toTensorVector()) all.push_back(seen_by_cpu(tensor));
@@ -356,19 +358,19 @@ void run_kernel(const c10::OperatorHandle& operation, c10::DispatchKeySet,
     const c10::AliasInfo* const alias = schema.returns()[r].alias_info();
     if (alias == nullptr) {
       if (value.isTensor()) {
-        value = brought_here(value.toTensor());
+        value = to_device(value.toTensor());
       } else if (value.isTensorList()) {
         std::vector<at::Tensor> all;
-        for (const at::Tensor& tensor : value.toTensorVector()) all.push_back(brought_here(tensor));
+        for (const at::Tensor& tensor : value.toTensorVector()) all.push_back(to_device(tensor));
         value = c10::List<at::Tensor>(all);
       }
       continue;
     }
     TORCH_CHECK(alias->isWrite(), name, ": a view that the pretend device does not know");
-    // What was written to is what comes back.
+    // The result is the argument that was written to.
     for (std::size_t i = 0; i < given.size(); ++i) {
-      const c10::AliasInfo* const own = schema.arguments()[i].alias_info();
-      if (own != nullptr && *own == *alias) {
+      const c10::AliasInfo* const written = schema.arguments()[i].alias_info();
+      if (written != nullptr && *written == *alias) {
         if (given[i].isTensor()) take_over(given[i].toTensor(), value.toTensor());
         value = given[i];
       }
@@ -376,7 +378,7 @@ void run_kernel(const c10::OperatorHandle& operation, c10::DispatchKeySet,
   }
 }
 
-/// What the schema of LibTorch's kernel for packed sequences promises, sequence by sequence.
+/// LibTorch's kernel for packed sequences, computed sequence by sequence.
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, c10::SymInt, c10::SymInt>
 efficient_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                     const std::optional<at::Tensor>& bias,
@@ -391,7 +393,7 @@ efficient_attention(const at::Tensor& query, const at::Tensor& key, const at::Te
   TORCH_CHECK(query.dim() == 4 && query.size(0) == 1 && key.size(0) == 1);
   ++counters().kernels;
   ++counters().fused_attentions;
-  // The kernel rounds to the type of its inputs what it returns, and nothing between.
+  // Like the kernel, rounds only the output to the type of the inputs.
   const auto by_heads = [](const at::Tensor& rows) {  // (heads, rows, d_head)
     return seen_by_cpu(rows)[0].transpose(0, 1).to(at::kFloat);
   };
@@ -408,7 +410,7 @@ efficient_attention(const at::Tensor& query, const at::Tensor& key, const at::Te
         .narrow(0, q, queries)
         .copy_(at::matmul(at::softmax(scores, -1), v.narrow(1, first, keys)).transpose(0, 1));
   }
-  return {brought_here(output), at::Tensor(), at::Tensor(), at::Tensor(), 0, 0};
+  return {to_device(output), at::Tensor(), at::Tensor(), at::Tensor(), 0, 0};
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
@@ -458,13 +460,13 @@ DeviceCounts device_counts() {
 }
 
 DeviceCounts counted(const DeviceCounts& before, const DeviceCounts& after) {
-  DeviceCounts made;
+  DeviceCounts difference;
   for (const auto count : {&DeviceCounts::kernels, &DeviceCounts::copies_in,
                            &DeviceCounts::bytes_in, &DeviceCounts::copies_out,
                            &DeviceCounts::synchronisations, &DeviceCounts::fused_attentions}) {
-    made.*count = after.*count - before.*count;
+    difference.*count = after.*count - before.*count;
   }
-  return made;
+  return difference;
 }
 
 void limit_device_memory(std::size_t bytes) { Memory::instance().set_limit(bytes); }

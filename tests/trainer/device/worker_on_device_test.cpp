@@ -1,4 +1,4 @@
-// What a worker says of a device's memory, and of too little of it.
+// A worker's reports about a device's memory, and its handling of too little memory.
 #include <torch/version.h>
 
 #include <sstream>
@@ -41,8 +41,7 @@ protocol::TrialFile trial_of(const TinyWorld& world) {
 
 }  // namespace
 
-TEST_CASE("a worker tells the most that it held of a device's memory",
-          "[trainer][device][pretend]") {
+TEST_CASE("a worker reports its peak device memory", "[trainer][device][pretend]") {
   const TinyWorld world;
   const auto attempt = world.attempt("runs", trial_of(world));
   BackboneStore backbones;
@@ -51,7 +50,7 @@ TEST_CASE("a worker tells the most that it held of a device's memory",
   const auto finished = events_of<protocol::Finished>(events);
   REQUIRE(finished.size() == 1);
   REQUIRE(finished[0].device_memory_mib.has_value());
-  // The backbone's weights alone are some 10 KiB.
+  // The backbone's weights alone take about 10 KiB.
   CHECK(*finished[0].device_memory_mib > 0.01);
   CHECK(*finished[0].device_memory_mib < 64);
   double most = 0;
@@ -62,7 +61,7 @@ TEST_CASE("a worker tells the most that it held of a device's memory",
   CHECK(most <= *finished[0].device_memory_mib);
 }
 
-TEST_CASE("a trial's peak of a device's memory is not that of the trial before it",
+TEST_CASE("a trial's peak device memory does not include that of the trial before it",
           "[trainer][device][pretend]") {
   const TinyWorld world;
   const auto peak = [&](const std::string& runs, std::int64_t batch_size) {
@@ -79,10 +78,10 @@ TEST_CASE("a trial's peak of a device's memory is not that of the trial before i
   CHECK(peak("small-again", 2) == Approx(small));
 }
 
-TEST_CASE("a backbone of the trial before it takes none of a trial's memory of a device",
+TEST_CASE("a trial's device memory does not include the backbone of the trial before it",
           "[trainer][device][pretend]") {
   TinyWorld world;
-  // Of blocks of memory that the small one has no use for.
+  // A large backbone, whose memory blocks the small one cannot reuse.
   world.folder.write("large/config.json", R"({"model_type": "bert", "vocab_size": 14,
     "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 2,
     "intermediate_size": 1024, "max_position_embeddings": 16, "type_vocab_size": 2,
@@ -100,25 +99,25 @@ TEST_CASE("a backbone of the trial before it takes none of a trial's memory of a
   CHECK(peak("after", backbones) == alone);
 }
 
-TEST_CASE("a device's numerics name its model and LibTorch, and no threads",
+TEST_CASE("a device's numerics have its model and LibTorch's version, but no threads",
           "[trainer][device][pretend]") {
   const TinyWorld world;
   const auto attempt = world.attempt("runs", trial_of(world));
   BackboneStore backbones;
   REQUIRE(train_there(attempt, backbones) == TrialOutcome::finished);
-  // This device has no driver that knows its model.
+  // The pretend device has no driver that could report a model.
   CHECK(events_of<protocol::Started>(read_events(attempt)).at(0).numerics ==
         std::string(R"({"version":")") + kNumerics + R"(","device":"cuda","gpu":"unknown",)" +
             R"("libtorch":")" + TORCH_VERSION +
             R"(","kernels":"libtorch","layout":"packed","gang":1})");
 }
 
-TEST_CASE("a trial for which a device has too little memory has failed for that reason",
+TEST_CASE("a trial that needs more memory than the device has fails for that reason",
           "[trainer][device][pretend]") {
   const TinyWorld world;
   const auto attempt = world.attempt("runs", trial_of(world));
   BackboneStore backbones;
-  // What other tests hold counts, too; more than a page of it there is not.
+  // A page, less than any test needs. Memory held by other tests counts too.
   limit_device_memory(1 << 12);
   const TrialOutcome outcome = train_there(attempt, backbones);
   limit_device_memory(0);
@@ -127,19 +126,19 @@ TEST_CASE("a trial for which a device has too little memory has failed for that 
   REQUIRE(failed.size() == 1);
   CHECK(failed[0].kind == "out_of_memory");
   CHECK_THAT(failed[0].reason, Catch::StartsWith("the pretend device is out of memory: asked for"));
-  // The worker goes on with the next one.
+  // The worker can still train the next trial.
   protocol::TrialFile next = trial_of(world);
   next.trial_id = "fedcba9876543210";
   CHECK(train_there(world.attempt("runs", next), backbones) == TrialOutcome::finished);
 }
 
-TEST_CASE("too little memory fails the trial, and any other error of a device fails the worker",
+TEST_CASE("too little memory fails the trial, and any other device error fails the worker",
           "[trainer][device]") {
   const TinyWorld world;
   std::int64_t number = 0;
   constexpr auto kTrialFailed = TrialOutcome::failed;
   constexpr auto kWorkerFailed = TrialOutcome::device_failed;
-  for (const auto& [said, kind, outcome] :
+  for (const auto& [message, kind, outcome] :
        {std::tuple{"CUDA error: out of memory", "out_of_memory", kTrialFailed},
         std::tuple{"CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
                    "out_of_memory", kTrialFailed},
@@ -149,14 +148,14 @@ TEST_CASE("too little memory fails the trial, and any other error of a device fa
                    "device", kWorkerFailed},
         std::tuple{"cuDNN error: CUDNN_STATUS_EXECUTION_FAILED", "device", kWorkerFailed},
         std::tuple{"HIP error: unspecified launch failure", "device", kWorkerFailed},
-        // Words of the user's own file prove nothing.
+        // Text from the user's file must not count as a device error.
         std::tuple{"label 'CUDA error: ' is not known", "error", kTrialFailed}}) {
     const auto attempt = world.attempt("runs", trial_of(world), ++number);
     BackboneStore backbones;
-    CHECK(train_there(attempt, backbones, said) == outcome);
+    CHECK(train_there(attempt, backbones, message) == outcome);
     const auto failed = events_of<protocol::Failed>(read_events(attempt));
     REQUIRE(failed.size() == 1);
     CHECK(failed[0].kind == kind);
-    CHECK(failed[0].reason == said);
+    CHECK(failed[0].reason == message);
   }
 }

@@ -39,7 +39,7 @@ std::vector<std::uint8_t> mask(std::uint64_t parameter, std::int64_t n, double k
   return result;
 }
 
-/// An adapter as training would leave it: d 6, bottleneck 3, two layers.
+/// An adapter as saved after training: d 6, bottleneck 3, two layers.
 Artifact adapter(bool share, MaskKind kind, double k) {
   Artifact artifact;
   artifact.trial_id = "4f1c";
@@ -57,7 +57,7 @@ Artifact adapter(bool share, MaskKind kind, double k) {
       if (!share && kind != MaskKind::none) {
         ArtifactSparse sparse{at + name, shape, numbers(++number, 18), mask(++number, 18, k)};
         for (std::size_t i = 0; i < 18; ++i) sparse.values[i] *= sparse.kept[i];
-        for (float& value : sparse.values) value += 0.0f;  // no -0 where nothing is kept
+        for (float& value : sparse.values) value += 0.0f;  // turns -0 of dropped weights into 0
         artifact.sparse.push_back(sparse);
       } else {
         artifact.values.push_back({at + name, shape, numbers(++number, 18)});
@@ -95,7 +95,7 @@ std::string refusal(const std::string& bytes) {
   return "no error";
 }
 
-TEST_CASE("an artifact reads back bit-identical and holds the formula's bits", "[trainer][files]") {
+TEST_CASE("an artifact reads back bit-identical and takes the formula's bits", "[trainer][files]") {
   const testing::TempDir dir;
   const auto file = dir.path() / "artifact.petl";
   for (const bool share : {false, true}) {
@@ -122,7 +122,7 @@ TEST_CASE("an artifact reads back bit-identical and holds the formula's bits", "
   }
 }
 
-TEST_CASE("numbers that are no numbers keep their bits", "[trainer][files]") {
+TEST_CASE("NaNs keep their bits", "[trainer][files]") {
   const testing::TempDir dir;
   Artifact artifact;
   const std::uint32_t bits = 0x7fc12345;
@@ -133,10 +133,10 @@ TEST_CASE("numbers that are no numbers keep their bits", "[trainer][files]") {
   CHECK_FALSE(protocol::read_artifact_storage(dir.path() / "a.petl").bls_bits.has_value());
 }
 
-// AddressSanitizer keeps memory of its own for all that is allocated.
+// AddressSanitizer's shadow memory would exceed the limit.
 #if !defined(__SANITIZE_ADDRESS__)
-/// Bytes that this process can write to: /proc calls them VmData.
-std::uint64_t own_memory() {
+/// This process's private writable memory in bytes (VmData in /proc/self/status).
+std::uint64_t data_memory() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
     std::uint64_t kib = 0;
@@ -145,8 +145,7 @@ std::uint64_t own_memory() {
   return 0;
 }
 
-TEST_CASE("a large artifact is written and read without room for a copy of it",
-          "[trainer][files]") {
+TEST_CASE("a large artifact is written and read without memory for a copy", "[trainer][files]") {
   constexpr std::int64_t kNumbers = std::int64_t{32} << 20;  // 128 MiB
   const testing::TempDir dir;
   const auto file = dir.path() / "artifact.petl";
@@ -155,7 +154,7 @@ TEST_CASE("a large artifact is written and read without room for a copy of it",
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    const rlimit limit = {own_memory() + (std::uint64_t{32} << 20), RLIM_INFINITY};
+    const rlimit limit = {data_memory() + (std::uint64_t{32} << 20), RLIM_INFINITY};
     if (::setrlimit(RLIMIT_DATA, &limit) != 0) ::_exit(2);
     try {
       write_artifact(file, artifact);
@@ -171,7 +170,7 @@ TEST_CASE("a large artifact is written and read without room for a copy of it",
 }
 #endif
 
-TEST_CASE("an artifact whose sizes are not the formula's is not written", "[trainer][files]") {
+TEST_CASE("an artifact with other sizes than the formula's is not written", "[trainer][files]") {
   const testing::TempDir dir;
   const auto file = dir.path() / "a.petl";
   Artifact artifact = adapter(true, MaskKind::learned, 0.5);
@@ -220,18 +219,18 @@ TEST_CASE("damaged artifacts are refused with what was found and expected", "[tr
         "a.petl: has 4294967295 sections according to its header, must have at most 16");
   CHECK(changed(16, std::string(8, '\xff'))
             .starts_with("a.petl: is truncated or damaged: the header of 18446744073709551615"));
-  // Any flipped byte is found: by a checksum, or by what it makes impossible.
+  // Any damaged byte is detected, by a checksum or by another check.
   for (std::size_t at = 0; at < good.size(); ++at) {
     std::string copy = good;
     copy[at] = static_cast<char>(copy[at] ^ 0x10);
     INFO("byte " << at);
     CHECK(refusal(copy) != "no error");
-    // Any shorter file too.
+    // Any truncated file is refused.
     CHECK(refusal(good.substr(0, at)) != "no error");
   }
 }
 
-TEST_CASE("a header that lies about its tensors is refused", "[trainer][files]") {
+TEST_CASE("a header that does not match its tensors is refused", "[trainer][files]") {
   const auto with_tensors = [](const std::string& tensors, std::uint64_t mask_bits = 4) {
     const std::string values(8, '\x01');
     const std::string masks(1, '\x05');
@@ -292,7 +291,7 @@ TEST_CASE("a module's shape in a header must have a formula", "[trainer][files]"
   CHECK(refused("share", 3) == "module.share must be true or false");
 }
 
-TEST_CASE("a hypernetwork's shape in a header has its sizes, and neither sharing nor masks",
+TEST_CASE("a hypernetwork in a header has its sizes, and cannot have sharing or masks",
           "[trainer][files]") {
   ModuleStorage module{ModuleFamily::hypernetwork, 384, 6, 8};
   module.tasks = 3;

@@ -1,4 +1,4 @@
-// Attention's inner loops against the same formulas in plain loops of doubles.
+// Attention's inner loops, compared with the formulas in plain loops of doubles.
 #include "trainer/compute/attention_kernels.h"
 
 #include <cmath>
@@ -18,12 +18,12 @@ std::vector<T> of_type(const std::vector<float>& values) {
   return {values.begin(), values.end()};
 }
 
-/// One sequence's attention with whatever it needs; T is the type that is computed in.
+/// The inputs of one sequence's attention. T is the type of the computation.
 template <typename T>
 struct Case {
   std::int64_t heads = 3, d_head = 5, queries = 7, tokens = 21, prefix_length = 4;
   std::vector<T> query, key, value, prefix_key, prefix_value, multipliers, output_gradient;
-  double scale = 1;  // of dropout
+  double scale = 1;  // of kept probabilities with dropout
 
   Case(std::int64_t wanted_queries, std::int64_t prefix, bool dropout, std::int64_t width = 5) {
     d_head = width;
@@ -59,7 +59,7 @@ struct Case {
   const T* dropped() const { return multipliers.empty() ? nullptr : multipliers.data(); }
 };
 
-/// Output, and the gradients of query, key, value and prefixes, by the formulas.
+/// The output and the gradients of query, key, value and prefixes, computed by the formulas.
 struct Plain {
   std::vector<double> output, query, key, value, prefix_key, prefix_value;
 };
@@ -68,10 +68,10 @@ template <typename T>
 Plain plain_attention(const Case<T>& of) {
   const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
   const std::int64_t d = of.heads * of.d_head;
-  const auto row = [&](const std::vector<T>& prefix, const std::vector<T>& own, std::int64_t j,
+  const auto row = [&](const std::vector<T>& prefix, const std::vector<T>& rows, std::int64_t j,
                        std::int64_t c) {
     return static_cast<double>(j < of.prefix_length ? prefix[at(j * d + c)]
-                                                    : own[at((j - of.prefix_length) * d + c)]);
+                                                    : rows[at((j - of.prefix_length) * d + c)]);
   };
   Plain plain;
   plain.output.resize(of.query.size());
@@ -147,14 +147,14 @@ void check_attention(const Case<T>& of, VectorWidth vectors, double tolerance) {
   check_near("prefix value", prefix_value, wanted.prefix_value, tolerance);
 }
 
-TEST_CASE("attention and its gradients are those of the formula", "[trainer][files]") {
+TEST_CASE("attention and its gradients match the formulas", "[trainer][files]") {
   const VectorWidth vectors = GENERATE(VectorWidth::widest, VectorWidth::narrow);
-  // What is left of the rows that are taken at a time: 1, 0, 2, 3, 4, 5.
+  // Blocks have 6 rows, so 1, 0, 2, 3, 4 and 5 rows remain.
   for (const std::int64_t queries : {1, 6, 8, 21, 10, 17}) {
     for (const std::int64_t prefix : {0, 4}) {
       for (const bool dropout : {false, true}) {
         INFO(queries << " queries, prefix " << prefix << ", dropout " << dropout);
-        // Less than a vector, and two of them with a rest.
+        // Shorter than a vector, and two vectors with a remainder.
         for (const std::int64_t d_head : {5, 37}) {
           check_attention(Case<float>(queries, prefix, dropout, d_head), vectors, 2e-5);
           check_attention(Case<double>(queries, prefix, dropout, d_head), vectors, 1e-12);
@@ -164,11 +164,11 @@ TEST_CASE("attention and its gradients are those of the formula", "[trainer][fil
   }
 }
 
-TEST_CASE("keys and values are read where their rows lie", "[trainer][files]") {
+TEST_CASE("keys and values are read by row number", "[trainer][files]") {
   for (const std::int64_t queries : {2, 21}) {
     const Case<float> of(queries, 4, false, 37);
     const std::int64_t d_model = of.heads * of.d_head;
-    // Each token at another place, with rows between that nobody asks for.
+    // Scatters the tokens among rows of NaN that must not be read.
     std::vector<std::int64_t> places;
     std::vector<float> key(static_cast<std::size_t>(2 * of.tokens * d_model), kNan), value = key;
     for (std::int64_t t = 0; t < of.tokens; ++t) {
@@ -189,7 +189,7 @@ TEST_CASE("keys and values are read where their rows lie", "[trainer][files]") {
   }
 }
 
-TEST_CASE("what is no number stays none on its way through attention", "[trainer][files]") {
+TEST_CASE("NaN and infinity in a query give NaN in its output only", "[trainer][files]") {
   for (const float bad : {kNan, std::numeric_limits<float>::infinity()}) {
     Case<float> of(6, 4, false);
     of.query[0] = bad;  // head 0 of the first query

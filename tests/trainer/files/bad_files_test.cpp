@@ -12,8 +12,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Every word between backticks or brackets of the README's wish up to its first semicolon, which
-/// the message must have.
+/// The words that a message must have: those in backticks or brackets in the manifest's "must", up
+/// to its first semicolon.
 std::vector<std::string> wanted_words(std::string must) {
   must = must.substr(0, must.find(';'));
   std::vector<std::string> words;
@@ -33,7 +33,7 @@ std::vector<std::string> wanted_words(std::string must) {
   return words;
 }
 
-TEST_CASE("every file of golden/models/bad is refused, its controls load",
+TEST_CASE("every bad file of golden/models/bad is refused, and its controls load",
           "[trainer][files][golden][wide]") {
   const auto models = testing::golden("models");
   if (!models) return;
@@ -62,7 +62,7 @@ TEST_CASE("every file of golden/models/bad is refused, its controls load",
       CHECK(message.find(path.string()) != std::string::npos);
       CHECK(message.find('\n') == std::string::npos);
       for (const std::string& word : wanted_words(must)) {
-        // A tensor of one letter would be found in any message.
+        // A one-letter tensor name would match any message.
         CHECK(message.find(word.size() == 1 ? "tensor " + word + ":" : word) != std::string::npos);
       }
     }

@@ -46,7 +46,7 @@ Numbers first_ten(const Numbers& rows) {
   return {rows.begin(), rows.begin() + std::min<std::ptrdiff_t>(10, std::ssize(rows))};
 }
 
-TEST_CASE("tabs cut columns and quotes are characters like any other", "[trainer][files]") {
+TEST_CASE("tabs separate columns and quotes are ordinary characters", "[trainer][files]") {
   const auto rows =
       parse_rows(kTsv, "\xEF\xBB\xBFy\ta\tb\r\n1\tHe said \"no\tx\r\n0\t\"y\"\tz", "f.tsv");
   REQUIRE(rows.size() == 2);
@@ -56,7 +56,7 @@ TEST_CASE("tabs cut columns and quotes are characters like any other", "[trainer
   CHECK(bare[0].texts == std::vector<std::string>{"text"});
 }
 
-TEST_CASE("comma-separated files quote as RFC 4180 says", "[trainer][files]") {
+TEST_CASE("comma-separated files follow RFC 4180 in quoting", "[trainer][files]") {
   const TaskLayout csv = layout(FileFormat::csv, true, {"a"}, "y");
   const auto rows = parse_rows(csv, "a,y\n\"x, \"\"q\"\"\nz\",1\r\nplain,0\n", "f.csv");
   REQUIRE(rows.size() == 2);
@@ -69,7 +69,7 @@ TEST_CASE("comma-separated files quote as RFC 4180 says", "[trainer][files]") {
         "f.tsv:2: found text after a closing quote, expected a comma or the line's end");
 }
 
-TEST_CASE("JSON lines give texts and targets by key", "[trainer][files]") {
+TEST_CASE("JSON Lines files give texts and targets by key", "[trainer][files]") {
   const TaskLayout jsonl = layout(FileFormat::jsonl, true, {"a"}, "y");
   const auto rows =
       parse_rows(jsonl, "{\"a\": \"x\", \"y\": 1}\n{\"y\": \"no\", \"a\": \"z\"}\n", "f.jsonl");
@@ -108,7 +108,7 @@ TEST_CASE("bad data files are refused with file and line", "[trainer][files]") {
                     "/nowhere/train.tsv: is missing; it comes from gluebenchmark.com");
 }
 
-TEST_CASE("extra columns are refused unless the task ignores them, in any order of rows",
+TEST_CASE("extra columns are refused unless the task ignores them, for any order of rows",
           "[trainer][files]") {
   const TaskLayout bare = layout(FileFormat::tsv, false, {"1"}, "0");
   const std::string narrow = "1\tx\n";
@@ -135,7 +135,7 @@ TEST_CASE("extra columns are refused unless the task ignores them, in any order 
   CHECK(rows == std::vector<DataRow>{{{"x"}, "1", false, 2}, {{"z"}, "0", false, 3}});
 }
 
-TEST_CASE("files of other encodings and line ends are named as what they are", "[trainer][files]") {
+TEST_CASE("files with other encodings and line ends are reported as such", "[trainer][files]") {
   const TaskLayout jsonl = layout(FileFormat::jsonl, true, {"a"}, "y");
   CHECK(refusal(jsonl, "{\"a\": \"x\", \"y\": 1}\n\n{\"a\": \"x\", \"y\": 1}\n") ==
         "f.tsv:2: found a blank line, expected a JSON object");
@@ -148,12 +148,12 @@ TEST_CASE("files of other encodings and line ends are named as what they are", "
     CHECK(refusal(any, "\xFE\xFFy\n") ==
           "f.tsv: begins with the byte order mark of UTF-16, expected UTF-8");
   }
-  // Of two files that were put one behind the other, or of a mark that was written twice.
+  // Two byte order marks, as from two concatenated files.
   CHECK(refusal(kTsv, "\xEF\xBB\xBF\xEF\xBB\xBFy\ta\tb\n1\tx\tz\n") ==
         "f.tsv:1: has no column 'y', found '\\ufeffy', 'a', 'b'");
 }
 
-TEST_CASE("no message about a row is longer than a few lines", "[trainer][files]") {
+TEST_CASE("messages about a row are at most a few lines long", "[trainer][files]") {
   const testing::TempDir dir;
   const std::string flood(1'000'000, '7');
   TaskDeclaration task;
@@ -189,7 +189,7 @@ TEST_CASE("no message about a row is longer than a few lines", "[trainer][files]
   CHECK(size_of_message(FileFormat::tsv, "t\ty\nx\t7." + flood + "\n") < 500);
 }
 
-TEST_CASE("a label or score that is none is refused with file and line", "[trainer][files]") {
+TEST_CASE("an invalid label or score is refused with file and line", "[trainer][files]") {
   const testing::TempDir dir;
   TaskDeclaration task;
   task.name = "mine";
@@ -221,7 +221,7 @@ TEST_CASE("a label or score that is none is refused with file and line", "[train
         ": leaves no example for the training split of task mine");
 }
 
-TEST_CASE("limits cut each split, and zeros are left out after the permutation",
+TEST_CASE("limits shorten each split, and zero scores are dropped after the permutation",
           "[trainer][files]") {
   const testing::TempDir dir;
   TaskDeclaration task;
@@ -257,7 +257,7 @@ TEST_CASE("limits cut each split, and zeros are left out after the permutation",
   CHECK(cut.validation.examples == all.validation.examples);
 }
 
-TEST_CASE("the permutation of a split is torch's with seed 42", "[trainer][files]") {
+TEST_CASE("a split's permutation is torch's for seed 42", "[trainer][files]") {
   // torch 2.13.0: torch.randperm(n, generator=torch.Generator().manual_seed(42)).
   CHECK(torch_randperm(20, 42) ==
         Numbers{2, 14, 18, 15, 1, 10, 0, 4, 6, 11, 8, 3, 7, 17, 13, 12, 19, 5, 16, 9});
@@ -282,7 +282,8 @@ TEST_CASE("the permutation of a split is torch's with seed 42", "[trainer][files
   CHECK(sst2.train.size() == 66349);
 }
 
-TEST_CASE("one file is cut into validation, test and training, in this order", "[trainer][files]") {
+TEST_CASE("a single file is split into validation, test and training, in this order",
+          "[trainer][files]") {
   const SplitRows rows = split_rows(SplitRule::one_file, 20, 0, 0);
   CHECK(rows.validation == Numbers{2, 14, 18, 15});
   CHECK(rows.test == Numbers{1, 10, 0, 4});
@@ -291,7 +292,7 @@ TEST_CASE("one file is cut into validation, test and training, in this order", "
   CHECK(many.validation.size() == 1000);
   CHECK(many.test.size() == 1000);
   CHECK(many.train.size() == 5000);
-  // The first examples of the files that load_task_data reads are those rows.
+  // load_task_data takes the same rows.
   const testing::TempDir dir;
   std::string text = "t\ty\n";
   for (int i = 0; i < 20; ++i) text += "row" + std::to_string(i) + "\tno\n";
@@ -308,7 +309,7 @@ TEST_CASE("one file is cut into validation, test and training, in this order", "
   CHECK(data.train.examples[0].text == "row6");
 }
 
-TEST_CASE("dotted columns reach into the objects of a line", "[trainer][files]") {
+TEST_CASE("dotted columns select fields of nested objects", "[trainer][files]") {
   const TaskLayout nested = layout(FileFormat::jsonl, true, {"translation.ro"}, "translation.en");
   const auto rows = parse_rows(nested,
                                R"({"translation": {"en": "b", "ro": "a"}})"
@@ -316,7 +317,7 @@ TEST_CASE("dotted columns reach into the objects of a line", "[trainer][files]")
                                R"({"translation.ro": "c", "translation": {"en": "d", "ro": "x"}})",
                                "f");
   CHECK(rows[0] == DataRow{{"a"}, "b", false, 1});
-  CHECK(rows[1] == DataRow{{"c"}, "d", false, 2});  // a key of that name counts first
+  CHECK(rows[1] == DataRow{{"c"}, "d", false, 2});  // a key with a dot takes precedence
   CHECK(refusal(nested, R"({"translation": {"en": "b"}})") ==
         "f.tsv:1: has no key 'translation.ro'");
   CHECK(refusal(nested, R"({"translation": 7})") == "f.tsv:1: has no key 'translation.ro'");
@@ -324,7 +325,7 @@ TEST_CASE("dotted columns reach into the objects of a line", "[trainer][files]")
         "f.tsv:1: 'translation.ro' is a JSON array, expected a string");
 }
 
-TEST_CASE("aligned files are read side by side", "[trainer][files]") {
+TEST_CASE("aligned files are read line by line in parallel", "[trainer][files]") {
   const std::string_view sources =
       "\xEF\xBB\xBF"
       "a b\r\n\nc";
@@ -349,7 +350,7 @@ TEST_CASE("aligned files are read side by side", "[trainer][files]") {
   CHECK(why({{"x.ro", ""}, {"x.en", ""}}) == "x.ro: contains no examples");
 }
 
-TEST_CASE("targets of texts are kept as they are", "[trainer][files]") {
+TEST_CASE("target texts are kept unchanged", "[trainer][files]") {
   const testing::TempDir dir;
   dir.write("x.ro", "unu\ndoi\n");
   dir.write("x.en", "one \n two\n");
@@ -375,7 +376,7 @@ TEST_CASE("targets of texts are kept as they are", "[trainer][files]") {
       (dir.path() / "train").string() + ":1: target 7 is a JSON number, expected a string");
 }
 
-TEST_CASE("the real GLUE files split as the protocol says", "[trainer][files]") {
+TEST_CASE("the real GLUE files are split by the protocol", "[trainer][files]") {
   const auto folder = testing::real_data();
   if (!folder) return;
   struct Wanted {
@@ -391,7 +392,7 @@ TEST_CASE("the real GLUE files split as the protocol says", "[trainer][files]") 
     const TaskDeclaration* task = sweeps::find_task(wanted.task);
     REQUIRE(task != nullptr);
     const TaskData data = load_task_data(*task, sweeps::find_task_files(*task, folders), {});
-    // 0: copies of MRPC's training file are about that differ by a row.
+    // 0: not checked. Published copies of MRPC's training file differ by a row.
     if (wanted.train != 0) CHECK(data.train.examples.size() == wanted.train);
     CHECK(data.validation.examples.size() == wanted.validation);
     CHECK(data.test.examples.size() == wanted.test);
@@ -405,7 +406,7 @@ TEST_CASE("the real GLUE files split as the protocol says", "[trainer][files]") 
   std::printf("real GLUE data: %d tasks\n", ran);
 }
 
-TEST_CASE("WMT16 and XSum are read as their data sets are distributed", "[trainer][files]") {
+TEST_CASE("WMT16 and XSum are read in their published formats", "[trainer][files]") {
   const testing::TempDir dir;
   const std::vector<std::filesystem::path> folders{dir.path()};
   for (const char* const part : {"train", "val", "test"}) {
@@ -424,7 +425,7 @@ TEST_CASE("WMT16 and XSum are read as their data sets are distributed", "[traine
   CHECK(first("wmt16-ro-en").target == "Good day.");
   CHECK(first("xsum").text == "Line.\nNext.");
   CHECK(first("xsum").target == "Lines.");
-  // The first layout that is whole counts; two files of lines are the last.
+  // The first complete layout counts. Aligned files are the last one.
   for (const char* const part : {"train", "validation", "test"}) {
     dir.write(std::string("wmt16-ro-en/") + part + ".ro", "unu\n");
     dir.write(std::string("wmt16-ro-en/") + part + ".en", "one\n");
@@ -434,7 +435,7 @@ TEST_CASE("WMT16 and XSum are read as their data sets are distributed", "[traine
   CHECK(first("wmt16-ro-en").text == "unu");
 }
 
-TEST_CASE("the real RO-STS is read from its files of lines", "[trainer][files]") {
+TEST_CASE("the real RO-STS is read from its aligned files", "[trainer][files]") {
   const auto folder = testing::real_data();
   if (!folder || !std::filesystem::exists(*folder / "ro-sts")) return;
   TaskDeclaration task;
@@ -454,7 +455,7 @@ TEST_CASE("the real RO-STS is read from its files of lines", "[trainer][files]")
   CHECK(data.train.examples[0].target == "A plane is taking off.");
 }
 
-TEST_CASE("QNLI, QQP and MNLI are read from files of the official layout", "[trainer][files]") {
+TEST_CASE("QNLI, QQP and MNLI are read from files with the official layout", "[trainer][files]") {
   const testing::TempDir dir;
   dir.write("glue/QNLI/train.tsv",
             "index\tquestion\tsentence\tlabel\n0\tWho?\tHe.\tentailment\n1\tWhy \"x?\tSo."
@@ -489,7 +490,7 @@ TEST_CASE("QNLI, QQP and MNLI are read from files of the official layout", "[tra
   }
 }
 
-TEST_CASE("a packed batch holds the real tokens of its examples end to end", "[trainer][files]") {
+TEST_CASE("a packed batch has its examples' tokens one after another", "[trainer][files]") {
   const testing::TempDir dir;
   dir.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\n");
   const auto tokenizer = load_tokenizer(dir.path());
@@ -509,10 +510,10 @@ TEST_CASE("a packed batch holds the real tokens of its examples end to end", "[t
   CHECK(packed.trial_sequences == Numbers{0, 2});
   CHECK(batch.classes == Numbers{1, 0});
   CHECK(batch.scores.empty());
-  // A pad id inside a text, for a backbone whose positions begin behind it.
+  // A pad id inside a text, for a backbone whose positions start after the pad id.
   const Numbers first{0};
   CHECK(counted_positions(pack(tokens, first).input.sequences, 5) == Numbers{5, 4, 6, 4, 7});
-  // Two trials at once are one behind the other.
+  // The sequences of two trials follow each other.
   const std::vector<Numbers> of_trials{{1}, {2, 1}};
   const PackedBatch both = pack_trials(tokens, of_trials);
   CHECK(both.input.sequences.trial_sequences == Numbers{0, 1, 3});

@@ -36,7 +36,7 @@ TEST_CASE("roberta-base has the paper's number of parameters and 512 tokens", "[
   CHECK(encoder_tensors(config).size() == 5 + 12 * 16);
 }
 
-TEST_CASE("what a configuration may not say is refused by field", "[trainer][files]") {
+TEST_CASE("an invalid encoder configuration is refused with its field", "[trainer][files]") {
   const auto refused = [](const std::string& from, const std::string& to) {
     return refusal(kRobertaBase, from, to);
   };
@@ -64,7 +64,7 @@ TEST_CASE("what a configuration may not say is refused by field", "[trainer][fil
   CHECK(refused("50265", deep) == "config.json: must have at most 64 levels of nesting");
 }
 
-TEST_CASE("the small encoder's weights are found under its own names", "[trainer][files]") {
+TEST_CASE("the small encoder's weights are all found", "[trainer][files]") {
   const auto folder = testing::minilm();
   if (!folder) return;
   const EncoderConfig config = read_encoder_config(*folder);

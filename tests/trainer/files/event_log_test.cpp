@@ -21,7 +21,7 @@ Clock ticks() {
   return [now = 0.0]() mutable { return ++now; };
 }
 
-/// The largest file that this process may write, while it lives.
+/// Limits the size of files that this process may write, during its lifetime.
 class FileLimit {
  public:
   explicit FileLimit(std::uint64_t bytes) {
@@ -42,7 +42,7 @@ class FileLimit {
   rlimit before_{};
 };
 
-/// A named pipe that nothing can sync or shorten.
+/// A named pipe, which cannot be synced or truncated.
 class Pipe {
  public:
   explicit Pipe(std::filesystem::path path) : path_(std::move(path)) {
@@ -63,7 +63,7 @@ class Pipe {
   int reader_ = -1;
 };
 
-TEST_CASE("an event that finds no room leaves no torn line for the next one", "[trainer][files]") {
+TEST_CASE("an event that fails on a full disk leaves no torn line", "[trainer][files]") {
   const testing::TempDir dir;
   const auto file = dir.path() / "events.jsonl";
   EventLog events(file, ticks());
@@ -85,8 +85,7 @@ TEST_CASE("an event that finds no room leaves no torn line for the next one", "[
   CHECK(std::holds_alternative<protocol::Failed>(event.body));
 }
 
-TEST_CASE("nothing more is written behind a torn line that cannot be taken back",
-          "[trainer][files]") {
+TEST_CASE("nothing is written after a torn line that cannot be removed", "[trainer][files]") {
   const testing::TempDir dir;
   const auto file = dir.path() / "events.jsonl";
   Pipe pipe(file);
@@ -101,7 +100,7 @@ TEST_CASE("nothing more is written behind a torn line that cannot be taken back"
   std::signal(SIGPIPE, SIG_DFL);
 }
 
-TEST_CASE("nothing more is written where an event could not be synced", "[trainer][files]") {
+TEST_CASE("nothing is written after an event that could not be synced", "[trainer][files]") {
   const testing::TempDir dir;
   const auto file = dir.path() / "events.jsonl";
   const Pipe pipe(file);
@@ -112,7 +111,7 @@ TEST_CASE("nothing more is written where an event could not be synced", "[traine
   CHECK_THROWS_WITH(events.write(protocol::Failed{"told too late", "error"}), wanted);
 }
 
-TEST_CASE("an attempt's events are begun once", "[trainer][files]") {
+TEST_CASE("an event log refuses a file that already has events", "[trainer][files]") {
   const testing::TempDir dir;
   const auto file = dir.write("events.jsonl", "{\"v\": 1, \"se");
   CHECK_THROWS_WITH(

@@ -16,8 +16,8 @@
 namespace petlab::trainer {
 namespace {
 
-/// Lets this process write no more than so many bytes to a file, to the end of its scope: as good
-/// as a full disk, and needs no other user.
+/// Limits the size of files that this process may write, to the end of its scope. It replaces a
+/// full disk in tests and needs no other user.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -60,7 +60,7 @@ std::string map_error(const std::filesystem::path& file) {
   return "no error";
 }
 
-TEST_CASE("a link stays where the file that it leads to is written", "[trainer]") {
+TEST_CASE("writing through a link keeps the link", "[trainer]") {
   const testing::TempDir folder;
   const auto file = folder.write("file", "old");
   const auto link = folder.path() / "link";
@@ -70,7 +70,7 @@ TEST_CASE("a link stays where the file that it leads to is written", "[trainer]"
   CHECK(testing::read_file(file) == "new");
 }
 
-TEST_CASE("who may read a written file is as the umask says", "[trainer][files]") {
+TEST_CASE("permissions of a written file follow the umask", "[trainer][files]") {
   const testing::TempDir folder;
   const auto file = folder.path() / "file";
   const mode_t before = ::umask(0027);
@@ -81,7 +81,7 @@ TEST_CASE("who may read a written file is as the umask says", "[trainer][files]"
   CHECK((status.st_mode & 0777) == 0640);
 }
 
-// A program of its own, in which every sync fails: run by the case below.
+// The next case runs this one in a separate process, in which every sync fails.
 TEST_CASE("with a disk that syncs nothing", "[.][unsynced]") {
   const char* file = std::getenv("PETLAB_TEST_FILE");
   REQUIRE(file != nullptr);
@@ -89,7 +89,7 @@ TEST_CASE("with a disk that syncs nothing", "[.][unsynced]") {
   CHECK(testing::read_file(file) == "old");
 }
 
-TEST_CASE("a file gets its name only when it is on the disk", "[trainer][files]") {
+TEST_CASE("a file is renamed only after a successful sync", "[trainer][files]") {
   const testing::TempDir folder;
   const auto file = folder.write("file", "old");
   const auto program = std::filesystem::read_symlink("/proc/self/exe");
@@ -104,7 +104,7 @@ TEST_CASE("a file gets its name only when it is on the disk", "[trainer][files]"
   CHECK(result.out.find("3 assertions in 1 test case") != std::string::npos);
 }
 
-TEST_CASE("a file that cannot be written whole leaves the old one as it was", "[trainer][files]") {
+TEST_CASE("a failed write leaves the old file unchanged", "[trainer][files]") {
   const testing::TempDir dir;
   const auto file = dir.write("a", "old");
   {
@@ -113,7 +113,7 @@ TEST_CASE("a file that cannot be written whole leaves the old one as it was", "[
           file.string() + ": cannot be written: File too large");
   }
   CHECK(testing::read_file(file) == "old");
-  // Nothing half-written stays.
+  // No partial file remains.
   CHECK(std::distance(std::filesystem::directory_iterator(dir.path()), {}) == 1);
   write(file, "new");
   CHECK(testing::read_file(file) == "new");
@@ -121,7 +121,7 @@ TEST_CASE("a file that cannot be written whole leaves the old one as it was", "[
         (dir.path() / "none" / "a").string() + ": cannot be written: No such file or directory");
 }
 
-TEST_CASE("a pipe or a folder is not written over", "[trainer][files]") {
+TEST_CASE("a pipe or a folder is not overwritten", "[trainer][files]") {
   const testing::TempDir dir;
   const auto pipe = dir.path() / "pipe";
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
@@ -134,7 +134,7 @@ TEST_CASE("a pipe or a folder is not written over", "[trainer][files]") {
   CHECK(std::distance(std::filesystem::directory_iterator(dir.path()), {}) == 2);
 }
 
-TEST_CASE("what cannot be mapped is named with the system's reason", "[trainer][files]") {
+TEST_CASE("a file that cannot be mapped is reported with the system's reason", "[trainer][files]") {
   const testing::TempDir dir;
   CHECK(map_error(dir.path() / "none") ==
         (dir.path() / "none").string() + ": cannot be opened: No such file or directory");
@@ -146,7 +146,7 @@ TEST_CASE("what cannot be mapped is named with the system's reason", "[trainer][
   CHECK(empty->bytes().empty());
 }
 
-TEST_CASE("messages are one line of UTF-8 whatever names a file holds", "[trainer][files]") {
+TEST_CASE("messages are one line of UTF-8 for any names in a file", "[trainer][files]") {
   CHECK(std::string(Error("a\xff\nb").what()) ==
         "a\xEF\xBF\xBD\xEF\xBF\xBD"
         "b");

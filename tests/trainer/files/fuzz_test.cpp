@@ -8,7 +8,7 @@
 namespace petlab::fuzz {
 namespace {
 
-TEST_CASE("readers of users' files keep their promises on damaged input", "[trainer][files]") {
+TEST_CASE("readers of users' files fail cleanly on damaged input", "[trainer][files]") {
   for (const FilesTarget& target : files_targets()) {
     INFO(target.name);
     std::uint64_t number = 0;

@@ -27,7 +27,7 @@ Mask mask_of(const std::vector<float>& scores, double k) {
   return mask;
 }
 
-/// The rule written down: a stable sort of |s|.
+/// The rule, implemented by a stable sort of |s|.
 Mask sorted_mask(const std::vector<float>& scores, double k) {
   std::vector<std::size_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
@@ -40,7 +40,7 @@ Mask sorted_mask(const std::vector<float>& scores, double k) {
   return mask;
 }
 
-/// The large sizes' scores, as golden/petl/mask_operator/case.json says.
+/// The scores of large sizes, generated as golden/petl/mask_operator/case.json describes.
 std::vector<float> generated(std::int64_t n, bool ties) {
   std::vector<float> scores;
   for (std::int64_t i = 0; i < n; ++i) {
@@ -52,7 +52,7 @@ std::vector<float> generated(std::int64_t n, bool ties) {
   return scores;
 }
 
-TEST_CASE("the smallest magnitudes become 0, of equal ones the first", "[trainer][files]") {
+TEST_CASE("the smallest magnitudes become 0, earlier ones first among equals", "[trainer][files]") {
   CHECK(mask_of({0.5f, -0.1f, 0.3f, -0.9f}, 0.5) == Mask{1, 0, 0, 1});
   CHECK(mask_of({1, -1, 1, -1}, 0.5) == Mask{0, 0, 1, 1});
   CHECK(mask_of({-0.0f, 0.0f, 0.0f, 1}, 0.5) == Mask{0, 0, 1, 1});
@@ -63,7 +63,7 @@ TEST_CASE("the smallest magnitudes become 0, of equal ones the first", "[trainer
   CHECK(mask_of({nan, std::numeric_limits<float>::infinity(), 1, 2}, 0.25) == Mask{1, 0, 0, 0});
 }
 
-TEST_CASE("selection equals a stable sort on many sizes and ratios", "[trainer][files]") {
+TEST_CASE("selection equals a stable sort for many sizes and ratios", "[trainer][files]") {
   RandomStream stream({.seed = 1, .purpose = Purpose::initialisation});
   for (const std::size_t n : {1u, 2u, 3u, 17u, 1000u, 4097u}) {
     for (const double k : {0.1, 0.3, 0.5, 0.7, 0.9}) {
@@ -82,14 +82,14 @@ TEST_CASE("selection equals a stable sort on many sizes and ratios", "[trainer][
   }
 }
 
-TEST_CASE("masks pack to one bit an element and back", "[trainer][files]") {
+TEST_CASE("masks are packed to one bit for each element and unpacked", "[trainer][files]") {
   const Mask mask{1, 0, 0, 1, 1, 0, 1, 0, 1, 1};
   CHECK(pack_bits(mask) == Mask{0b01011001, 0b11});
   CHECK(unpack_bits(pack_bits(mask), 10) == mask);
   CHECK(pack_bits({}).empty());
 }
 
-TEST_CASE("every golden mask is selected to the bit", "[trainer][files][golden]") {
+TEST_CASE("every golden mask is selected exactly", "[trainer][files][golden]") {
   const auto root = testing::golden("petl");
   if (!root) return;
   int ran = 0;

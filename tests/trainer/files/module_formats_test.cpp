@@ -16,8 +16,8 @@ using petlab::metrics::ModuleStorage;
 
 namespace {
 
-/// A shared adapter of 2 layers, d_model 2, bottleneck 1, with masks of layers and, for two tasks,
-/// of tasks. Weights count from 1.
+/// A shared adapter with 2 layers, d_model 2 and bottleneck 1, with masks for layers and for two
+/// tasks. Its weights are 1, 2, 3, …
 Artifact hybrid_artifact() {
   Artifact artifact;
   artifact.module = ModuleStorage{ModuleFamily::adapter, 2, 2, 1, true, MaskKind::learned, 0.5, 2};
@@ -50,7 +50,7 @@ petlab::sweeps::TrialConfig hybrid_config() {
 
 }  // namespace
 
-TEST_CASE("A layer's weights are the prototype where its mask or the task's is 1", "[trainer]") {
+TEST_CASE("A layer has the prototype's weights where its mask or the task's is 1", "[trainer]") {
   const Artifact artifact = hybrid_artifact();
   const LayeredModule films = layered_module(artifact, hybrid_config(), "films");
   CHECK(films.weights.at("down.weight").values == std::vector<float>{1, 0, 1, 2});
@@ -65,7 +65,7 @@ TEST_CASE("A layer's weights are the prototype where its mask or the task's is 1
                     "the artifact has 2 tasks: name one of films, plots with --task");
 }
 
-TEST_CASE("A layer's mask and a task's are joined as module.combine says", "[trainer]") {
+TEST_CASE("module.combine decides how a layer's mask and a task's are combined", "[trainer]") {
   const Artifact artifact = hybrid_artifact();
   petlab::sweeps::TrialConfig config = hybrid_config();
   const auto down_and_up = [&](petlab::metrics::MaskCombination combine) {
@@ -80,7 +80,7 @@ TEST_CASE("A layer's mask and a task's are joined as module.combine says", "[tra
   CHECK(down_and_up(MaskCombination::add) == std::pair(Values{2, 0, 1, 2}, Values{4, 5, 0, 10}));
 }
 
-TEST_CASE("A mask or weight of another shape than the module's is refused", "[trainer]") {
+TEST_CASE("A mask or weight with another shape than the module's is refused", "[trainer]") {
   Artifact artifact = hybrid_artifact();
   artifact.masks[1].shape = {1, 2, 2};
   CHECK_THROWS_WITH(layered_module(artifact, hybrid_config(), "films"),
@@ -92,7 +92,7 @@ TEST_CASE("A mask or weight of another shape than the module's is refused", "[tr
                     "the artifact has no tensor up.weight");
 }
 
-TEST_CASE("An artifact whose module is not its configuration's is refused", "[trainer]") {
+TEST_CASE("An artifact whose module differs from its configuration is refused", "[trainer]") {
   struct Case {
     const char* found_and_wanted;
     void (*change)(ModuleStorage&);
@@ -102,7 +102,7 @@ TEST_CASE("An artifact whose module is not its configuration's is refused", "[tr
         Case{"size is 2, must be 1", [](auto& m) { m.size = 2; }},
         Case{"share is false, must be true", [](auto& m) { m.share = false; }},
         Case{"mask is random, must be learned", [](auto& m) { m.mask = MaskKind::random; }},
-        // The second task's mask would be looked for beyond the only one.
+        // The second task's mask would be out of range.
         Case{"tasks is 1, must be 2", [](auto& m) { m.tasks = 1; }}}) {
     Artifact artifact = hybrid_artifact();
     one.change(*artifact.module);
@@ -118,7 +118,7 @@ TEST_CASE("An artifact whose module is not its configuration's is refused", "[tr
                     "has it");
 }
 
-TEST_CASE("Generated adapters have no weights of layers that other libraries could keep",
+TEST_CASE("Generated adapters cannot be exported because their layers store no weights",
           "[trainer]") {
   petlab::sweeps::TrialConfig config = petlab::sweeps::default_config("hyperformer++");
   config.tasks = {"films", "plots"};
@@ -140,7 +140,7 @@ TEST_CASE("A module that does not fit the backbone is not exported", "[trainer]"
                     "tiny: the backbone has 3 layers of 2, must have the module's 2 of 2");
 }
 
-TEST_CASE("A configuration that is nested too deep is refused", "[trainer]") {
+TEST_CASE("A configuration nested too deep is refused", "[trainer]") {
   const auto nested = [](int levels) {
     const auto n = static_cast<std::size_t>(levels - 1);
     return "{\"a\":" + std::string(n, '[') + std::string(n, ']') + "}";
@@ -154,7 +154,7 @@ TEST_CASE("A configuration that is nested too deep is refused", "[trainer]") {
                     "c.json: must have at most 64 levels of nesting");
 }
 
-TEST_CASE("What the libraries saved is read, becomes an artifact and is written alike",
+TEST_CASE("Modules that the libraries saved are read, stored as artifacts and written unchanged",
           "[trainer][golden][wide]") {
   const auto found_golden = petlab::testing::golden("petl");
   if (!found_golden) return;
@@ -176,14 +176,14 @@ TEST_CASE("What the libraries saved is read, becomes an artifact and is written 
     for (const auto& [name, weight] : module.weights) {
       CHECK(same.weights.at(name).values == weight.values);
     }
-    // The library's own tensors, by its own names.
+    // Compares with the tensors that the library saved, by name.
     const auto files = module_files(module_format(format), same, backbone.config, "tiny");
     StoredWeights saved = open_weights_file(
         golden / folder /
         (std::string(format) == "peft" ? "adapter_model.safetensors" : "adapter.safetensors"));
     for (const auto& [name, entry] : saved.tensors) {
       INFO(name);
-      // An adapter's name is its task's here, the golden one's there.
+      // petlab names an adapter after its task; the golden one is named petl.
       std::string ours = name;
       const auto at = ours.find("adapters.petl.");
       if (at != std::string::npos) ours.replace(at, 13, "adapters.films");

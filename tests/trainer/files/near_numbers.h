@@ -14,7 +14,7 @@ namespace petlab::trainer {
 
 inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-/// N(0, 1), the same for the same parameter.
+/// Draws from N(0, 1); the parameter's number determines the values.
 inline std::vector<float> normal_numbers(std::uint64_t parameter, std::int64_t n) {
   std::vector<float> values(static_cast<std::size_t>(n));
   fill_normal(7, parameter, 1.0, values);

@@ -21,7 +21,7 @@ TEST_CASE("Philox gives the published known answers", "[trainer][files]") {
         Block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
 
-TEST_CASE("a place has its own numbers, whatever was drawn elsewhere", "[trainer][files]") {
+TEST_CASE("each place has a stream of its own, the same each time", "[trainer][files]") {
   const StreamPlace place{.seed = 42,
                           .purpose = Purpose::embedding_dropout,
                           .step = 3,
@@ -47,7 +47,7 @@ TEST_CASE("a place has its own numbers, whatever was drawn elsewhere", "[trainer
   CHECK(first.size() == 8);
 }
 
-TEST_CASE("dropout of a shorter row is the beginning of a longer row's", "[trainer][files]") {
+TEST_CASE("dropout of a shorter row equals the beginning of a longer row's", "[trainer][files]") {
   const StreamPlace place{.seed = 1, .purpose = Purpose::attention_dropout, .example = 9};
   std::vector<float> longer(1000), shorter(77);
   fill_dropout(place, 0.1, longer);
@@ -60,7 +60,7 @@ TEST_CASE("dropout of a shorter row is the beginning of a longer row's", "[train
   std::vector<float> none(10);
   fill_dropout(place, 0, none);
   CHECK(none == std::vector<float>(10, 1.0f));
-  // Block 0 of the place decides the first eight elements.
+  // Block 0 of the place determines the first eight elements.
   RandomStream stream(place);
   for (int word = 0; word < 4; ++word) {
     const std::uint32_t bits = stream.next_u32();
@@ -69,22 +69,21 @@ TEST_CASE("dropout of a shorter row is the beginning of a longer row's", "[train
   }
 }
 
-TEST_CASE("dropout just below 1 leaves some elements, and scales them", "[trainer][files]") {
+TEST_CASE("dropout just below 1 keeps some elements, and scales them", "[trainer][files]") {
   const double p = std::nextafter(1.0, 0.0);
   CHECK(dropout_scale(p) == 65536);
   CHECK(dropout_scale(0.5) == 2);
   CHECK(dropout_scale(0) == 1);
   std::vector<float> row(1 << 20);
   fill_dropout({.seed = 1, .purpose = Purpose::attention_dropout}, p, row);
-  // 16 are to be expected of 2^20.
+  // About 16 of 2^20 are expected.
   const auto left = std::count_if(row.begin(), row.end(), [](float m) { return m != 0; });
   CHECK(left > 3);
   CHECK(left < 40);
   CHECK(*std::max_element(row.begin(), row.end()) == 65536);
 }
 
-TEST_CASE("the order of an epoch is a permutation that depends on seed, task and epoch",
-          "[trainer][files]") {
+TEST_CASE("epoch order is a permutation keyed by seed, task and epoch", "[trainer][files]") {
   const auto order = epoch_order(42, 0, 0, 100);
   CHECK(order == epoch_order(42, 0, 0, 100));
   CHECK(order != epoch_order(42, 0, 1, 100));
@@ -94,11 +93,11 @@ TEST_CASE("the order of an epoch is a permutation that depends on seed, task and
   auto sorted = order;
   std::sort(sorted.begin(), sorted.end());
   for (std::int64_t i = 0; i < 100; ++i) CHECK(sorted[static_cast<std::size_t>(i)] == i);
-  // Frozen: whoever changes it changes the numbers of every trial.
+  // Frozen: changing this order changes the results of every trial.
   CHECK(epoch_order(42, 0, 0, 10) == std::vector<std::int64_t>{0, 8, 2, 7, 4, 6, 5, 3, 9, 1});
 }
 
-TEST_CASE("initial values have the range and the moments that were asked for", "[trainer][files]") {
+TEST_CASE("initial values have the requested range and moments", "[trainer][files]") {
   std::vector<float> values(20000);
   fill_normal(42, 1, 0.02, values);
   double sum = 0, squares = 0;
@@ -115,8 +114,8 @@ TEST_CASE("initial values have the range and the moments that were asked for", "
   CHECK(*std::max_element(values.begin(), values.end()) > 0.499f);
 }
 
-TEST_CASE("initial values are the numbers of their stream", "[trainer][files]") {
-  // As tests/golden/training/make_training.py computes them from this module's description.
+TEST_CASE("initial values follow the documented stream", "[trainer][files]") {
+  // Computed by tests/golden/training/make_training.py from the description of this module.
   std::vector<float> values(4);
   fill_normal(42, 5, 0.5, values);
   CHECK(values == std::vector<float>{-0.29291272f, -0.27637014f, -0.011376482f, 0.4953886f});
@@ -124,7 +123,7 @@ TEST_CASE("initial values are the numbers of their stream", "[trainer][files]") 
   CHECK(values == std::vector<float>{-0.3988161f, 0.20587796f, 0.32106066f, 0.07869238f});
 }
 
-TEST_CASE("a random mask has exactly the number of ones of a learned one", "[trainer][files]") {
+TEST_CASE("a random mask has exactly as many ones as a learned one", "[trainer][files]") {
   for (const double k : {0.0, 0.1, 0.5, 0.9, 1.0}) {
     std::vector<std::uint8_t> mask(1001), other(1001), task(1001);
     fill_random_mask(Purpose::random_mask, 42, 3, 0, k, mask);
@@ -140,7 +139,7 @@ TEST_CASE("a random mask has exactly the number of ones of a learned one", "[tra
   }
 }
 
-TEST_CASE("numbers below a bound are all reached and equally often", "[trainer][files]") {
+TEST_CASE("numbers below a bound are drawn equally often", "[trainer][files]") {
   RandomStream stream({.seed = 5});
   std::array<int, 7> counts{};
   for (int i = 0; i < 7000; ++i) ++counts[stream.below(7)];

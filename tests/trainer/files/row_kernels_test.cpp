@@ -1,4 +1,4 @@
-// The inner loops over rows against the same formulas in plain loops of doubles.
+// The inner loops over rows, compared with the formulas in plain loops of doubles.
 #include "trainer/compute/row_kernels.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace petlab::trainer {
 namespace {
 
-TEST_CASE("the norm of a sum and its gradient are those of the formula", "[trainer][files]") {
+TEST_CASE("the norm of a sum and its gradient match the formula", "[trainer][files]") {
   const float eps = 1e-5F;
   for (const std::int64_t width : {1, 16, 37}) {
     constexpr std::int64_t kRows = 3;
@@ -58,12 +58,12 @@ TEST_CASE("the norm of a sum and its gradient are those of the formula", "[train
     INFO("width " << width);
     check_near("output", output, wanted, 1e-5);
     check_near("output without what backward needs", again, wanted, 1e-5);
-    // Of one number alone the deviation is 0, and what is left of it is rounding.
+    // The deviation of a single number is 0, so its gradient is only rounding.
     if (width > 1) check_near("gradient", gradient, wanted_gradient, 1e-4);
   }
 }
 
-TEST_CASE("gelu and its derivative are those of the error function", "[trainer][files]") {
+TEST_CASE("gelu and its derivative match the error function", "[trainer][files]") {
   std::vector<float> x;
   for (int i = -1200; i <= 1200; ++i) x.push_back(static_cast<float>(i) / 100);
   std::vector<float> output(x.size()), derivative(x.size()), alone(x.size());
@@ -84,8 +84,8 @@ float widened(std::uint16_t x) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(x) << 16U);
 }
 
-/// Whether no other number in bfloat16 is nearer to `exact`, and of two as near this is the even
-/// one. Numbers as large as the largest are not looked at.
+/// True if no bfloat16 number is nearer to `exact` and, of two equally near ones, x is even. Does
+/// not handle the largest numbers.
 bool is_nearest(std::uint16_t x, double exact) {
   const double away = std::abs(static_cast<double>(widened(x)) - exact);
   for (const int step : {-1, 1}) {
@@ -97,9 +97,9 @@ bool is_nearest(std::uint16_t x, double exact) {
   return true;
 }
 
-TEST_CASE("gelu of every number in bfloat16 is that in float32, rounded", "[trainer][files]") {
+TEST_CASE("gelu of every bfloat16 number is gelu in float32, rounded", "[trainer][files]") {
   constexpr std::int64_t kRows = 1 << 6, kWidth = 1 << 10;
-  for (const std::int64_t width : {kWidth, kWidth - 3}) {  // whole blocks, and a rest
+  for (const std::int64_t width : {kWidth, kWidth - 3}) {  // whole blocks, and with a remainder
     std::vector<std::uint16_t> x(kRows * kWidth);
     std::iota(x.begin(), x.end(), std::uint16_t{0});
     const std::vector<float> bias(kWidth, 0.5F);
@@ -126,11 +126,11 @@ TEST_CASE("gelu of every number in bfloat16 is that in float32, rounded", "[trai
   }
 }
 
-TEST_CASE("products in bfloat16 are rounded to the nearest, of two to the even one",
-          "[trainer][files]") {
+TEST_CASE("products in bfloat16 are rounded to the nearest, ties to even", "[trainer][files]") {
   std::vector<std::uint16_t> a, b;
   for (std::uint32_t i = 0; i < 5000; ++i) {
-    // Exponents around 1, any sign, all mantissas; the product of two mantissas is exact in float.
+    // Values around 1 of both signs with all mantissas; the product of two mantissas is exact in
+    // float.
     a.push_back(static_cast<std::uint16_t>(((i % 2) << 15U) + 0x3f00U + (i * 7) % 256));
     b.push_back(static_cast<std::uint16_t>(0x3f80U + (i * 31) % 256));
   }
@@ -142,7 +142,7 @@ TEST_CASE("products in bfloat16 are rounded to the nearest, of two to the even o
     if (!is_nearest(product[i], exact)) ++wrong;
   }
   CHECK(wrong == 0);
-  // What is no number stays none, also with all bits of a mantissa set; infinity stays itself.
+  // NaN stays NaN, even with all bits of the mantissa set, and infinity stays infinity.
   std::vector<std::uint16_t> special{0x7fff, 0xffff, 0x7f81, 0x7f80, 0xff80, 0x8000};
   const std::vector<std::uint16_t> two(special.size(), 0x4000);
   multiply_short(static_cast<std::int64_t>(special.size()), two.data(), special.data());
@@ -152,8 +152,7 @@ TEST_CASE("products in bfloat16 are rounded to the nearest, of two to the even o
   CHECK(special[5] == 0x8000);
 }
 
-TEST_CASE("the root mean square norm and its gradient are those of the formula",
-          "[trainer][files]") {
+TEST_CASE("the root mean square norm and its gradient match the formula", "[trainer][files]") {
   const float eps = 1e-6F;
   for (const std::int64_t width : {1, 16, 37}) {
     INFO("width " << width);
@@ -189,12 +188,12 @@ TEST_CASE("the root mean square norm and its gradient are those of the formula",
     check_near("output", output, wanted, 1e-6);
     CHECK(again == output);
     check_near("inverse roots", roots, wanted_roots, 1e-6);
-    // Of one number alone the direction is all there is, and what is left of it is rounding.
+    // The norm of a single number has only its sign, so its gradient is only rounding.
     if (width > 1) check_near("gradient", gradient, wanted_gradient, 1e-5);
   }
 }
 
-TEST_CASE("dropout takes away what its multipliers say, forward and backward", "[trainer][files]") {
+TEST_CASE("dropout applies its multipliers, forward and backward", "[trainer][files]") {
   constexpr std::int64_t kNumbers = 83;
   const auto n = static_cast<std::size_t>(kNumbers);
   std::vector<float> x = normal_numbers(1, kNumbers), multipliers(n);
@@ -225,13 +224,14 @@ TEST_CASE("dropout takes away what its multipliers say, forward and backward", "
   }
 }
 
-TEST_CASE("the largest of a row come in order, of equal ones the first", "[trainer][files]") {
+TEST_CASE("the largest numbers of a row are sorted, earlier ones first among equals",
+          "[trainer][files]") {
   for (const std::int64_t n : {1, 15, 64, 65, 200, 1000}) {
     for (const std::int64_t k : {std::int64_t{1}, std::int64_t{8}, n / 2, n}) {
       if (k < 1 || k > n) continue;
       INFO(k << " of " << n);
       auto x = normal_numbers(static_cast<std::uint64_t>(n), n);
-      for (float& value : x) value = std::round(value * 4);  // many are equal
+      for (float& value : x) value = std::round(value * 4);  // makes many values equal
       for (std::size_t i = 0; i < x.size(); i += 3) {
         x[i] = -std::numeric_limits<float>::infinity();
       }
@@ -253,7 +253,7 @@ TEST_CASE("the largest of a row come in order, of equal ones the first", "[train
   }
 }
 
-TEST_CASE("the logarithm of a sum of exponentials is that of the formula", "[trainer][files]") {
+TEST_CASE("the logarithm of a sum of exponentials matches the formula", "[trainer][files]") {
   for (const std::int64_t n : {1, 16, 1003}) {
     auto x = normal_numbers(9, n);
     for (float& value : x) value = 30 * value + 500;
@@ -267,7 +267,7 @@ TEST_CASE("the logarithm of a sum of exponentials is that of the formula", "[tra
   }
 }
 
-TEST_CASE("what is no number stays none on its way through the rows", "[trainer][files]") {
+TEST_CASE("NaN in a row stays NaN", "[trainer][files]") {
   const std::vector<float> x{kNan, 1, -kNan, 0};
   std::vector<float> output(x.size()), derivative(x.size());
   gelu_forward(4, x.data(), output.data(), derivative.data());

@@ -34,7 +34,7 @@ std::string refusal_of(const std::string& bytes) {
   return "no error";
 }
 
-TEST_CASE("what is written as safetensors reads back, mapped", "[trainer][files]") {
+TEST_CASE("a written safetensors file reads back, mapped", "[trainer][files]") {
   const testing::TempDir dir;
   const std::array<float, 6> values{1, 2, 3, 4, 5, -0.0f};
   const auto file = dir.path() / "a.safetensors";
@@ -51,11 +51,11 @@ TEST_CASE("what is written as safetensors reads back, mapped", "[trainer][files]
   CHECK(to_floats(read.tensor("scalar")) == std::vector<float>{1});
   CHECK(reinterpret_cast<std::uintptr_t>(read.tensor("w").bytes.data()) % 8 == 0);
   CHECK_THROWS_WITH(read.tensor("b"), file.string() + ": has no tensor b");
-  // Only the finished file is there.
+  // The folder has only the finished file.
   CHECK(std::distance(std::filesystem::directory_iterator(dir.path()), {}) == 1);
 }
 
-TEST_CASE("tensors begin at a multiple of eight bytes, whatever the header's length",
+TEST_CASE("tensors begin at a multiple of eight bytes, for any length of the header",
           "[trainer][files]") {
   const testing::TempDir dir;
   const std::array<float, 1> value{1};
@@ -67,7 +67,7 @@ TEST_CASE("tensors begin at a multiple of eight bytes, whatever the header's len
   }
 }
 
-TEST_CASE("the writer refuses what would not read back", "[trainer][files]") {
+TEST_CASE("the writer refuses tensors that could not be read back", "[trainer][files]") {
   const testing::TempDir dir;
   const std::array<float, 2> values{1, 2};
   const auto file = dir.path() / "a.safetensors";
@@ -103,7 +103,7 @@ TEST_CASE("bad headers are refused with what was found and expected", "[trainer]
   CHECK(refusal_of(std::string(8, '\xff')) ==
         "x: the safetensors header has 18446744073709551615 bytes according to its length field, "
         "more than the file's 8 bytes");
-  // The header ends with the file, or one byte behind it.
+  // The header may end with the file but not a byte after it.
   CHECK(refusal_of(bytes_of("{}", 0)) == "no error");
   std::string longer = bytes_of("{}", 0);
   longer[0] = 3;

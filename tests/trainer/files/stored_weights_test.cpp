@@ -35,7 +35,8 @@ BackboneWeights pick(const std::filesystem::path& folder, const std::vector<Want
   return pick_weights(open_weights(folder), wanted, kPrefixes, kIgnored);
 }
 
-TEST_CASE("a prefix is stripped, heads are ignored, the rest is named", "[trainer][files]") {
+TEST_CASE("prefixes are stripped, heads ignored and other unused weights named",
+          "[trainer][files]") {
   const testing::TempDir dir;
   write_tensors(dir.path() / "model.safetensors",
                 {"bert.a", "bert.x.LayerNorm.gamma", "cls.w", "b", "c"});
@@ -49,16 +50,17 @@ TEST_CASE("a prefix is stripped, heads are ignored, the rest is named", "[traine
                     file + ": tensor a: found [2], expected [1, 2]");
 }
 
-TEST_CASE("of a name with the prefix and without it, the one with it counts", "[trainer][files]") {
+TEST_CASE("a name with the prefix takes precedence over one without, in any order",
+          "[trainer][files]") {
   const testing::TempDir dir;
-  const std::array<float, 2> own{1, 2}, other{3, 4};
+  const std::array<float, 2> prefixed{1, 2}, other{3, 4};
   const auto view = [](const std::array<float, 2>& values) {
     return TensorView{DType::f32, {2}, std::as_bytes(std::span(values)), nullptr};
   };
-  for (const bool own_first : {true, false}) {
-    std::vector<std::pair<std::string, TensorView>> tensors{{"bert.a", view(own)},
+  for (const bool prefixed_first : {true, false}) {
+    std::vector<std::pair<std::string, TensorView>> tensors{{"bert.a", view(prefixed)},
                                                             {"a", view(other)}};
-    if (!own_first) std::swap(tensors[0], tensors[1]);
+    if (!prefixed_first) std::swap(tensors[0], tensors[1]);
     write_safetensors(dir.path() / "model.safetensors", tensors);
     const BackboneWeights weights = pick(dir.path(), {{"a", {2}}});
     CHECK(to_floats(weights.tensors.at("a")) == std::vector<float>{1, 2});
@@ -66,7 +68,7 @@ TEST_CASE("of a name with the prefix and without it, the one with it counts", "[
   }
 }
 
-TEST_CASE("a folder without weights says what it looked for", "[trainer][files]") {
+TEST_CASE("the error about a folder without weights lists the expected files", "[trainer][files]") {
   const testing::TempDir dir;
   CHECK_THROWS_WITH(
       open_weights(dir.path()),

@@ -47,7 +47,8 @@ TEST_CASE("t5-base has the paper's number of parameters", "[trainer][files]") {
   CHECK(config.activation == Activation::relu);
 }
 
-TEST_CASE("a T5 1.1 has a gate, an output of its own and heads of any width", "[trainer][files]") {
+TEST_CASE("a T5 1.1 has a gate, a separate output projection and heads of any width",
+          "[trainer][files]") {
   std::string text = changed_t5(kT5Base, "\"relu\"", "\"gated-gelu\"");
   text = changed_t5(text, "\"vocab_size\"", "\"tie_word_embeddings\": false, \"vocab_size\"");
   text = changed_t5(text, "\"d_kv\": 64", "\"d_kv\": 128");
@@ -71,7 +72,7 @@ TEST_CASE("a T5 1.1 has a gate, an output of its own and heads of any width", "[
   CHECK(shape_of("encoder.block.1.layer.0.SelfAttention.relative_attention_bias.weight").empty());
 }
 
-TEST_CASE("scale_decoder_outputs decides the scaling, and tie_word_embeddings where it is absent",
+TEST_CASE("scale_decoder_outputs decides the scaling, or tie_word_embeddings if it is absent",
           "[trainer][files]") {
   const auto scaled = [](const std::string& fields) {
     return parse_t5_config(changed_t5(kT5Base, "\"vocab_size\"", fields + "\"vocab_size\""), "c")
@@ -127,7 +128,7 @@ TEST_CASE("a T5 has its own output projection if the checkpoint's differs from t
                         ": tensor lm_head.weight: found [2, 3], expected [3, 2]");
 }
 
-TEST_CASE("what a T5's configuration may not say is refused by field", "[trainer][files]") {
+TEST_CASE("an invalid T5 configuration is refused with its field", "[trainer][files]") {
   CHECK(t5_refusal("\"t5\"", "\"bert\"") == "config.json: model_type is \"bert\", must be t5");
   CHECK(t5_refusal("\"d_kv\"", "\"kv\"") == "config.json: d_kv is missing");
   CHECK(t5_refusal("\"relu\"", "\"gated-silu\"") ==
@@ -142,7 +143,7 @@ TEST_CASE("what a T5's configuration may not say is refused by field", "[trainer
         "config.json: num_heads is 1000000, times d_kv, 64, must be at most 1000000");
 }
 
-TEST_CASE("near distances have a bucket each, further ones share theirs", "[trainer][files]") {
+TEST_CASE("near distances have a bucket each, longer ones share buckets", "[trainer][files]") {
   const auto both = [](std::int64_t distance) { return relative_bucket(distance, true, 32, 128); };
   const auto causal = [](std::int64_t distance) {
     return relative_bucket(distance, false, 32, 128);

@@ -41,7 +41,7 @@ std::vector<std::uint8_t> from_base64(const std::string& text) {
   return bytes;
 }
 
-/// Compares one case; returns what differs, empty where nothing does.
+/// Compares one case. Returns a description of the difference, or an empty string.
 std::string difference(const Tokenizer& tokenizer, const Json& wanted) {
   const std::string text = wanted["text"];
   std::optional<std::string> pair;
@@ -72,7 +72,7 @@ std::string difference(const Tokenizer& tokenizer, const Json& wanted) {
   return "";
 }
 
-/// The folders of golden/tokenizers that hold a tokenizer of ours and cases.
+/// The folders of golden/tokenizers that have cases and a tokenizer that petlab supports.
 std::vector<std::filesystem::path> folders(const std::filesystem::path& root) {
   std::vector<std::filesystem::path> result;
   for (const auto& entry : std::filesystem::directory_iterator(root)) {
@@ -129,7 +129,7 @@ TEST_CASE("every golden tokenizer case gives the reference's ids", "[trainer][fi
   for (const std::string& line : wrong) CHECK(line == "");
 }
 
-TEST_CASE("every golden text that is not UTF-8 is refused", "[trainer][files][golden]") {
+TEST_CASE("every golden text with invalid UTF-8 is refused", "[trainer][files][golden]") {
   const auto root = testing::golden("tokenizers");
   if (!root) return;
   int ran = 0;

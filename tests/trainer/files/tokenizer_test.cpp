@@ -17,7 +17,7 @@ using Ids = std::vector<std::int32_t>;
 constexpr const char* kVocab =
     "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nun\n##aff\n##able\nwant\n!\ncafe\n";
 
-/// vocab.json of the 256 bytes in GPT-2's alphabet, numbered by byte, and `more` behind them.
+/// A vocab.json with the 256 bytes in GPT-2's alphabet, numbered by byte, followed by `more`.
 std::string byte_vocab(const std::vector<std::string>& more) {
   std::string json = "{";
   char32_t next = 0x100;
@@ -43,9 +43,8 @@ std::string message(const std::filesystem::path& folder) {
   return "no error";
 }
 
-TEST_CASE(
-    "WordPiece takes the longest pieces and one unknown token for a word that it cannot cover",
-    "[trainer][files]") {
+TEST_CASE("WordPiece uses the longest pieces and one unknown token for an uncovered word",
+          "[trainer][files]") {
   const testing::TempDir dir;
   dir.write("vocab.txt", kVocab);
   const auto tokenizer = load_tokenizer(dir.path());
@@ -58,7 +57,7 @@ TEST_CASE(
   CHECK(pair.type_ids == Ids{0, 0, 0, 1, 1, 1});
 }
 
-TEST_CASE("truncation of a pair shortens the longer text first, on a tie the first",
+TEST_CASE("truncation of a pair shortens the longer text first, or the first of equal ones",
           "[trainer][files]") {
   const testing::TempDir dir;
   dir.write("vocab.txt", kVocab);
@@ -81,8 +80,7 @@ TEST_CASE("a cased WordPiece folder keeps case and accents", "[trainer][files]")
   CHECK(tokenizer->encode("Want want caf\u00e9 cafe").ids == Ids{2, 11, 8, 12, 10, 3});
 }
 
-TEST_CASE("a token that is a word of its own is none inside a word of any script",
-          "[trainer][files]") {
+TEST_CASE("a single-word token is not found inside a word of any script", "[trainer][files]") {
   const testing::TempDir dir;
   dir.write("vocab.txt", kVocab);
   dir.write("tokenizer_config.json",
@@ -91,15 +89,15 @@ TEST_CASE("a token that is a word of its own is none inside a word of any script
                 "12": {"content": "ok", "normalized": false}}})");
   const auto tokenizer = load_tokenizer(dir.path());
   CHECK(tokenizer->tokenize("tok!tok ok") == Ids{11, 9, 11, 12});
-  // A letter, a digit, marks that take room and that do not, a Roman numeral, a joiner. Nor is the
-  // shorter token found inside what is none.
+  // A letter, a digit, spacing and non-spacing marks, a Roman numeral and a joiner. The shorter
+  // token is not found inside the rejected one either.
   for (const std::string beside : {"x", "7", "\u0903", "\u0301", "\u2167", "\u200d"}) {
     CHECK(tokenizer->tokenize("tok" + beside) == Ids{1});
     CHECK(tokenizer->tokenize(beside + "tok") == Ids{1});
   }
 }
 
-TEST_CASE("byte-level BPE merges in the order of the merges", "[trainer][files]") {
+TEST_CASE("byte-level BPE applies merges in their order", "[trainer][files]") {
   const testing::TempDir dir;
   dir.write("vocab.json", byte_vocab({"ab", "abc", "bc", "\u0120ab"}));
   dir.write("merges.txt", "#version: 0.2\na b\nb c\nab c\n\u0120 ab\n");
@@ -108,7 +106,7 @@ TEST_CASE("byte-level BPE merges in the order of the merges", "[trainer][files]"
   CHECK(tokenizer->encode("bc ab ab").ids == Ids{258, 259, 259});
   CHECK(tokenizer->encode("\u00e9").ids == Ids{0xc3, 0xa9});
   CHECK(tokenizer->decode(Ids{257, 259, 0xc3, 0xa9}, true) == "abc ab\u00e9");
-  // A word long enough for the queue meets the same rule as the short way.
+  // Long words are merged with a queue, which must follow the same rule.
   std::string text;
   Ids wanted;
   for (int i = 0; i < 40; ++i) {
@@ -118,7 +116,7 @@ TEST_CASE("byte-level BPE merges in the order of the merges", "[trainer][files]"
   CHECK(tokenizer->encode(text).ids == wanted);
 }
 
-TEST_CASE("a prefix space stands before all but a plain space", "[trainer][files]") {
+TEST_CASE("a prefix space is added before anything but a plain space", "[trainer][files]") {
   const testing::TempDir dir;
   dir.write("vocab.json", byte_vocab({"\u0120a", "<m>"}));
   dir.write("merges.txt", "\u0120 a\n");
@@ -133,7 +131,7 @@ TEST_CASE("a prefix space stands before all but a plain space", "[trainer][files
         Ids{' ', 0xc2, 0xa0, 257, 256, 257, ' ', 257, ' ', '\r'});
 }
 
-TEST_CASE("GPT-2's pattern cuts words where its expression does", "[trainer][files]") {
+TEST_CASE("words are split as by GPT-2's regular expression", "[trainer][files]") {
   const auto words = [](std::string_view text) {
     std::vector<std::string> result;
     for (std::size_t begin = 0; begin < text.size();) {
@@ -151,8 +149,7 @@ TEST_CASE("GPT-2's pattern cuts words where its expression does", "[trainer][fil
   CHECK(words("DON'T ''s") == Words{"DON", "'", "T", " ''", "s"});
 }
 
-TEST_CASE("a normalized token is found in the text as WordPiece normalises it",
-          "[trainer][files]") {
+TEST_CASE("a normalized token is found in the text that WordPiece normalised", "[trainer][files]") {
   const testing::TempDir dir;
   dir.write("vocab.txt", kVocab);
   dir.write("tokenizer_config.json",
@@ -162,12 +159,12 @@ TEST_CASE("a normalized token is found in the text as WordPiece normalises it",
                 "12": {"content": "Want", "normalized": false}}})");
   const auto tokenizer = load_tokenizer(dir.path());
   CHECK(tokenizer->tokenize("cafe \t[mask]want") == Ids{10, 4, 8});
-  // As it is written, then the text between those as it is normalised.
+  // Tokens that are not normalized are found first, in the original text.
   CHECK(tokenizer->tokenize("WantCAFE AU\tLAITwant") == Ids{12, 11, 8});
   CHECK(tokenizer->decode(Ids{11}, true) == "Caf\u00e9 au lait");
 }
 
-TEST_CASE("without added_tokens_decoder the older files name the added tokens",
+TEST_CASE("added tokens are read from the older files if added_tokens_decoder is missing",
           "[trainer][files]") {
   const testing::TempDir dir;
   dir.write("vocab.txt", std::string(kVocab) + "<cls>\n<x>\n");
@@ -176,7 +173,7 @@ TEST_CASE("without added_tokens_decoder the older files name the added tokens",
             R"({"cls_token": "<cls>", "additional_special_tokens": ["[E1]", "<x>"]})");
   dir.write("added_tokens.json", R"({"[E1]": 13, "[E2]": 14})");
   const auto old = load_tokenizer(dir.path());
-  // [E1] is special and found as it is written; [E2] is not.
+  // [E1] is special and found only as written; [E2] is normalised.
   CHECK(old->encode("want[E1] [e2]<x>").ids == Ids{11, 8, 13, 14, 12, 3});
   CHECK(old->tokenize("[e1]") == Ids{1, 1, 1});
   CHECK(old->vocab_size() == 15);
@@ -196,7 +193,7 @@ TEST_CASE("without added_tokens_decoder the older files name the added tokens",
         at + "/added_tokens.json: [E1] is \"13\", expected an id in 0..99999999");
 }
 
-TEST_CASE("tokenizer.json alone is a tokenizer", "[trainer][files]") {
+TEST_CASE("a folder with only tokenizer.json has a tokenizer", "[trainer][files]") {
   const testing::TempDir dir;
   const std::string at = dir.path().string() + "/tokenizer.json";
   const std::string wordpiece =
@@ -236,7 +233,7 @@ TEST_CASE("tokenizer.json alone is a tokenizer", "[trainer][files]") {
   CHECK(changed(wordpiece, "{\"type\": \"BertPreTokenizer\"}", "[]") ==
         at + ": pre_tokenizer is [], expected an object");
 
-  // [CLS] A [SEP] written as a template.
+  // [CLS] A [SEP], written as a template.
   const std::string pieces =
       R"({"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
          {"SpecialToken": {"id": "[SEP]", "type_id": 0}})";
@@ -272,7 +269,7 @@ TEST_CASE("tokenizer.json alone is a tokenizer", "[trainer][files]") {
         at + ": normalizer is {\"type\":\"NFC\"}, expected null");
 }
 
-TEST_CASE("bad tokenizer files are refused by name", "[trainer][files]") {
+TEST_CASE("bad tokenizer files are refused with their name", "[trainer][files]") {
   const testing::TempDir dir;
   const std::string at = dir.path().string();
   CHECK(message(dir.path()) ==

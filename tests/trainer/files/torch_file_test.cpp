@@ -23,7 +23,7 @@ std::vector<std::byte> bytes_of(const std::string& text) {
 std::string u16(std::uint16_t value) { return {reinterpret_cast<const char*>(&value), 2}; }
 std::string u32(std::uint32_t value) { return {reinterpret_cast<const char*>(&value), 4}; }
 
-/// A zip archive of stored entries, as torch writes it but for what `method` says.
+/// A zip archive of stored entries as torch writes it; `method` is the recorded compression method.
 std::string zip(const std::vector<std::pair<std::string, std::string>>& entries,
                 std::uint16_t method = 0) {
   std::string body, directory;
@@ -42,7 +42,7 @@ std::string zip(const std::vector<std::pair<std::string, std::string>>& entries,
          u32(static_cast<std::uint32_t>(body.size())) + u16(0);
 }
 
-/// The pickle of {"t": tensor} with these sizes and strides over storage "0" of 6 floats.
+/// The pickle of {"t": tensor} with this offset, sizes and strides in storage "0" of 6 floats.
 std::string tensor_pickle(const std::string& offset, const std::string& sizes,
                           const std::string& strides) {
   return std::string("\x80\x02}X\x01\x00\x00\x00t", 9) + "ctorch._utils\n_rebuild_tensor_v2\n((X" +
@@ -72,7 +72,7 @@ std::string archive(const std::string& pickle) {
   return zip({{"m/data.pkl", pickle}, {"m/data/0", storage()}, {"m/byteorder", "little"}});
 }
 
-TEST_CASE("a torch archive gives its tensors, strided ones in row-major order",
+TEST_CASE("tensors of a torch archive are read, strided ones in row-major order",
           "[trainer][files]") {
   const auto plain = read(archive(tensor_pickle("K\x01", "K\x02K\x02\x86", "K\x02K\x01\x86")));
   CHECK(plain.at("t").shape == std::vector<std::int64_t>{2, 2});
@@ -86,14 +86,15 @@ TEST_CASE("a torch archive gives its tensors, strided ones in row-major order",
   CHECK(to_floats(none.at("t")).empty());
 }
 
-TEST_CASE("tensors that reach beyond their storage are refused by name", "[trainer][files]") {
+TEST_CASE("tensors that reach beyond their storage are refused with their name",
+          "[trainer][files]") {
   const std::string zero(1, '\0');
   CHECK(reading_error(archive(tensor_pickle("K\x03", "K\x02K\x02\x86", "K\x02K\x01\x86"))) ==
         "m.bin: tensor t: shape [2, 2] with strides [2, 1] from element 3 reaches beyond its "
         "storage 0 of 6 elements");
   CHECK(reading_error(archive(tensor_pickle("J\xff\xff\xff\xff", "K\x02\x85", "K\x01\x85"))) ==
         "m.bin: tensor t: shape [2] with strides [1] from element -1 is impossible");
-  // 2^62 elements of one: would ask for any amount of memory.
+  // One element expanded to 2^62, which would need any amount of memory.
   const std::string huge = "\x8a\x08" + std::string(7, '\0') + "\x40";
   CHECK(reading_error(archive(tensor_pickle("K" + zero, huge + "\x85", "K" + zero + "\x85"))) ==
         "m.bin: tensor t: shape [4611686018427387904] has more elements than its storage 0 of 6: "
@@ -106,7 +107,7 @@ TEST_CASE("tensors that reach beyond their storage are refused by name", "[train
         "m.bin: tensor t: has 1 sizes and 0 strides");
 }
 
-TEST_CASE("a pickle that names anything but tensors is refused by that name", "[trainer][files]") {
+TEST_CASE("a pickle with unknown globals is refused and the global named", "[trainer][files]") {
   CHECK(reading_error(archive("\x80\x02"
                               "cos\nsystem\nX\x02"
                               "...")) ==
@@ -126,14 +127,14 @@ TEST_CASE("a pickle that names anything but tensors is refused by that name", "[
   }
 }
 
-TEST_CASE("nested values are let go without recursion", "[trainer][files]") {
+TEST_CASE("deeply nested values are freed without recursion", "[trainer][files]") {
   std::string deep = "\x80\x02";
   for (int i = 0; i < 300000; ++i) deep += ")\x85";
   CHECK(reading_error(archive(deep + ".")) ==
         "m.bin: the pickle does not contain a dict of tensors");
 }
 
-TEST_CASE("what is no stored zip of torch is refused", "[trainer][files]") {
+TEST_CASE("a file that torch.save did not write is refused", "[trainer][files]") {
   const std::string good = archive(tensor_pickle("K\x01", "K\x02\x85", "K\x01\x85"));
   REQUIRE(reading_error(good) == "no error");
   CHECK(reading_error("") ==

@@ -1,4 +1,5 @@
-// T5's tokenizer. The ids are those of Hugging Face's tokenizers library for the same pieces.
+// T5's tokenizer. The expected ids come from Hugging Face's tokenizers library with the same
+// pieces.
 #include "trainer/tokenizers/unigram.h"
 
 #include <bit>
@@ -32,7 +33,7 @@ const std::vector<std::pair<std::string, float>> kPieces{{"<pad>", 0},
                                                          {"\u00e9", -5},
                                                          {"bb", -9}};
 
-/// A field of a protocol buffer: a string or message.
+/// Encodes a protocol buffer field: a string or message.
 std::string field_of(int number, const std::string& bytes) {
   return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
 }
@@ -109,7 +110,7 @@ std::string refusal(const Source& source) {
   return "";
 }
 
-TEST_CASE("a spiece.model cuts words into the most probable pieces", "[trainer][files]") {
+TEST_CASE("a spiece.model splits words into the most probable pieces", "[trainer][files]") {
   const auto tokenizer = made_of(spiece_model());
   const std::vector<std::pair<std::string, Ids>> wanted{{"", {}},
                                                         {"ab", {7}},
@@ -139,19 +140,19 @@ TEST_CASE("a spiece.model cuts words into the most probable pieces", "[trainer][
     INFO(text);
     CHECK(tokenizer->tokenize(text) == ids);
   }
-  CHECK(tokenizer->vocab_size() == 112);  // with 100 extra ids behind the pieces
+  CHECK(tokenizer->vocab_size() == 112);  // 12 pieces and 100 extra ids
   CHECK(tokenizer->encode("ab", "b", 0).ids == Ids{7, 1, 3, 5, 1});
   CHECK(tokenizer->encode("<extra_id_0> a<extra_id_99>b</s>").ids == Ids{111, 9, 12, 3, 5, 1, 1});
   CHECK(tokenizer->decode(Ids{3, 7, 2, 9}, false) == " ab<unk> a");
   CHECK(tokenizer->decode(Ids{7, 4, 1, 0}, true) == "aba");
-  // An id beyond the vocabulary says nothing.
+  // An id outside the vocabulary is ignored.
   CHECK(tokenizer->decode(Ids{112, 7, 112, 4, -1}, true) == tokenizer->decode(Ids{7, 4}, true));
   CHECK(tokenizer->decode(Ids{112}, true).empty());
 }
 
-TEST_CASE("a unigram tokenizer.json says itself how words are cut", "[trainer][files]") {
+TEST_CASE("a unigram tokenizer.json defines how words are split", "[trainer][files]") {
   const auto tokenizer = made_of(tokenizer_json());
-  // A tab is no space here, and two spaces are a word's beginning of their own.
+  // Unlike with spiece.model, a tab is not a space, and repeated spaces are a piece of their own.
   const std::vector<std::pair<std::string, Ids>> wanted{{"  a   b ", {9, 3, 5}},
                                                         {"a\tb", {9, 2, 5}},
                                                         {"a\u0085"
@@ -169,7 +170,7 @@ TEST_CASE("a unigram tokenizer.json says itself how words are cut", "[trainer][f
   CHECK(tokenizer->encode("ab</s>").ids == Ids{7, 1, 1});
 }
 
-TEST_CASE("a SentencePiece model of another kind, or a damaged one, is refused",
+TEST_CASE("a SentencePiece model that is damaged, or of another kind, is refused",
           "[trainer][files]") {
   CHECK(refusal(spiece_model(field_of(2, varint_field(3, 2)))) ==
         "spiece.model: trainer_spec.model_type (1: unigram) is 2, expected 1");
@@ -188,7 +189,8 @@ TEST_CASE("a SentencePiece model of another kind, or a damaged one, is refused",
         "spiece.model: the pieces 0 and 12 are both '<pad>', expected each once");
 }
 
-TEST_CASE("a unigram tokenizer.json that is not T5's is refused by field", "[trainer][files]") {
+TEST_CASE("a unigram tokenizer.json that is not T5's is refused with its field",
+          "[trainer][files]") {
   const auto changed = [](const std::string& pointer, const Json& value) {
     Json json = tokenizer_json();
     json[Json::json_pointer(pointer)] = value;

@@ -1,4 +1,4 @@
-"""Goes on in the virtual environment of scripts/library_venv.sh, which scripts/setup.sh --dev makes."""
+"""Restarts a script in the virtual environment of scripts/library_venv.sh (scripts/setup.sh --dev)."""
 import os
 import pathlib
 import subprocess
@@ -8,8 +8,10 @@ SOURCE = pathlib.Path(__file__).resolve().parents[3]
 
 
 def enter(libraries):
-    """Begins the script anew with that environment's Python; ends it, as skipped, where there is
-    none. To be called before `libraries`, by which the message calls them, are imported."""
+    """Restarts the script with the environment's Python, or exits as skipped if it is missing.
+
+    Call this before importing the libraries. `libraries` is their name in the message.
+    """
     if "PETLAB_LIBRARIES" in os.environ:
         return
     found = subprocess.run([SOURCE / "scripts/library_venv.sh", "--there"], stdout=subprocess.PIPE,

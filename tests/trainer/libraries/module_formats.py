@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Artifacts that were exported, computed by PEFT and AdapterHub's adapters; modules that those
-libraries made, imported and computed by petlab-trainer: the same logits. One file: both libraries
-load the same backbone and answer to the same check.
+"""Compares the logits of petlab-trainer with those of PEFT and AdapterHub's adapters, for modules
+exported by petlab and for modules imported from these libraries.
+
+Both libraries are tested here because they share the backbones and the check.
 
 usage: module_formats.py FOLDER_OF_PROGRAMS
 
@@ -61,7 +62,7 @@ columns: {{text: sentence, {target}}}
 
 
 def randomise(model, seed, scale=0.2):
-    """The libraries begin with modules that change nothing."""
+    """Draws the model's weights: the libraries' new modules have no effect on the output."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, value in sorted(model.named_parameters()):
@@ -119,7 +120,7 @@ class ModuleFormats(TinyWorld):
         model.save_pretrained(folder)
 
     def model(self, kind, outputs=3):
-        """The backbone's own class with its head, as a user would load it."""
+        """Loads the backbone with its head, as a user would."""
         return MODELS[kind][2].from_pretrained(
             self.root / kind, num_labels=outputs, ignore_mismatched_sizes=True).eval()
 
@@ -129,7 +130,7 @@ class ModuleFormats(TinyWorld):
         return done
 
     def predicted(self, artifact):
-        """What petlab computes of TEXTS: (texts, outputs)."""
+        """petlab's logits or scores of TEXTS: (texts, outputs)."""
         lines = self.trainer("predict", "--artifact", artifact, "--input", "texts.txt").out
         rows = [json.loads(line) for line in lines.splitlines()]
         self.assertEqual(len(rows), len(TEXTS))
@@ -139,7 +140,7 @@ class ModuleFormats(TinyWorld):
         return torch.tensor([row.get("logits") or [row["score"]] for row in rows])
 
     def inputs(self, kind):
-        """TEXTS as the libraries take them, by petlab's own tokenizer."""
+        """TEXTS as the libraries' inputs, tokenized by petlab."""
         process = subprocess.run(
             [TRAINER, "tokenize", "--backbone", f"./{kind}"], cwd=self.root,
             env=self.environment(), input="\n".join(TEXTS).replace("\t", "\n") + "\n",
@@ -173,13 +174,13 @@ class ModuleFormats(TinyWorld):
     def same(self, ours, theirs):
         self.assertEqual(ours.shape, theirs.shape)
         self.assertGreater(theirs.abs().max(), 0.01)
-        # Texts that a module cannot tell apart would agree whatever it does.
+        # The check needs a module whose output depends on the text.
         self.assertGreater((theirs - theirs[0]).abs().max(), 1e-3)
         apart = (ours - theirs).abs().max().item() / max(1.0, theirs.abs().max().item())
         self.assertLessEqual(apart, 1e-5)
 
     def train(self, kind, module, variants, sizes):
-        """Artifacts by variant."""
+        """Trains the variants and returns their artifacts by name."""
         text = "\n".join(f"  {name}: {{{fields}}}" for name, fields in variants.items())
         self.write("sweep.yaml", SWEEP.format(kind=kind, module=module, variants=text, sizes=sizes))
         runs = f"{kind}-{module}"
@@ -192,7 +193,7 @@ class ModuleFormats(TinyWorld):
 
     def single(self, module, sizes):
         for kind in MODELS:
-            # How masks are merged does not depend on the backbone.
+            # One backbone suffices to test merging of masks.
             names = SINGLE if kind == "roberta" else ["vanilla", "propetl"]
             variants = {name: f"task: films.yaml, {SINGLE[name]}" for name in names}
             variants["score"] = f"task: grades.yaml, {SINGLE['propetl']}"
@@ -209,16 +210,16 @@ class ModuleFormats(TinyWorld):
     def load_peft(self, kind, folder, outputs=3):
         return peft.PeftModel.from_pretrained(self.model(kind, outputs), self.root / folder)
 
-    def test_lora_that_was_exported_computes_the_same_in_peft(self):
+    def test_exported_lora_computes_the_same_in_peft(self):
         for kind, name, artifact in self.single("lora", "rank: 5, alpha: 7"):
             with self.subTest(kind=kind, variant=name):
                 self.trainer("export", "--artifact", artifact, "--format", "peft", "--out", "out")
                 ours = self.predicted(artifact)
                 model = self.load_peft(kind, "out", 1 if name == "score" else 3)
                 self.same(ours, self.logits(model, kind))
-                # What a user deploys: the update merged into the backbone's weights.
+                # Users deploy the update merged into the backbone's weights.
                 self.same(ours, self.logits(model.merge_and_unload(), kind))
-                # And back again.
+                # Imports the export again.
                 self.trainer("import", "--format", "peft", "--from", "out", "--backbone",
                              f"./{kind}", "--out", "again.petl", "--task",
                              "grades.yaml" if name == "score" else "films.yaml")
@@ -228,7 +229,7 @@ class ModuleFormats(TinyWorld):
                 self.assertEqual(storage["bls_bits"], 32 * 4 * 5 * D_MODEL * LAYERS)
                 shutil.rmtree(self.root / "out")
 
-    def test_hybrid_masks_are_merged_for_the_task_that_is_named(self):
+    def test_hybrid_masks_are_merged_for_the_named_task(self):
         for kind, artifact in self.multi("lora", "rank: 4, alpha: 8"):
             refused = self.trainer("export", "--artifact", artifact, "--format", "peft", "--out",
                                    "out", code=2)
@@ -242,7 +243,7 @@ class ModuleFormats(TinyWorld):
                              f"./{kind}", "--out", "one.petl", "--task", f"{task}.yaml")
                 different.append(self.logits(self.load_peft(kind, task), kind))
                 self.same(self.predicted("one.petl"), different[-1])
-                # The multi-task trial's own metrics of that task.
+                # The task's metrics must equal those of the multi-task trial.
                 both = self.trainer("predict", "--artifact", artifact, "--task", "films.yaml",
                                     "--task", "plots.yaml").out.splitlines()
                 own = self.trainer("predict", "--artifact", "one.petl", "--task",
@@ -258,7 +259,7 @@ class ModuleFormats(TinyWorld):
         self.same(self.predicted("in.petl"), self.logits(model, kind))
         shutil.rmtree(self.root / "theirs")
 
-    def test_lora_that_peft_made_computes_the_same_in_petlab(self):
+    def test_pefts_lora_computes_the_same_in_petlab(self):
         for kind in MODELS:
             for options in ({"task_type": "SEQ_CLS", "r": 4, "lora_alpha": 12},
                             {"r": 3, "lora_alpha": 3, "init_lora_weights": "gaussian"},
@@ -270,7 +271,7 @@ class ModuleFormats(TinyWorld):
                     randomise(model, 5)
                     self.import_peft(kind, model, safe_serialization=options["r"] != 3)
 
-    def test_lora_on_an_encoder_alone_takes_the_backbones_head(self):
+    def test_lora_on_a_bare_encoder_takes_the_backbones_head(self):
         for kind, (_, encoder, _) in MODELS.items():
             config = peft.LoraConfig(r=2, target_modules=["query", "value"])
             bare = peft.get_peft_model(encoder.from_pretrained(self.root / kind), config)
@@ -290,7 +291,7 @@ class ModuleFormats(TinyWorld):
         self.assertIn(wanted, done.err)
         self.assertEqual(len(done.err.splitlines()), 1)
 
-    def test_what_petlabs_lora_cannot_do_is_refused_by_name(self):
+    def test_unsupported_lora_settings_are_refused_by_name(self):
         words = ("import", "--format", "peft", "--from", "theirs", "--backbone", "./roberta",
                  "--out", "in.petl")
         for options, wanted in (
@@ -312,7 +313,7 @@ class ModuleFormats(TinyWorld):
                 config = peft.LoraConfig(**{"target_modules": ["query", "value"], "r": 2} | options)
                 peft.get_peft_model(self.model("roberta"), config).save_pretrained(
                     self.root / "theirs")
-                # PEFT writes the names of a set in any order.
+                # PEFT writes this set of names in any order.
                 file = self.root / "theirs/adapter_config.json"
                 fields = json.loads(file.read_text())
                 if isinstance(fields["target_modules"], list):
@@ -323,7 +324,7 @@ class ModuleFormats(TinyWorld):
             target_modules=["query"], feedforward_modules=[]))
         tuned.save_pretrained(self.root / "theirs")
         self.refused('adapter_config.json: peft_type is "IA3", must be "LORA"', *words)
-        # No head in the module, none in the backbone.
+        # Neither the module nor the backbone has a head.
         encoder = MODELS["roberta"][1].from_pretrained(self.root / "roberta",
                                                        add_pooling_layer=False)
         encoder.save_pretrained(self.root / "bare")
@@ -346,8 +347,8 @@ class ModuleFormats(TinyWorld):
         model.set_active_adapters(name)
         return model
 
-    def test_adapters_that_were_exported_compute_the_same_in_adapterhub(self):
-        # 24 / 7 is no whole number: the library makes the bottleneck of a factor.
+    def test_exported_adapters_compute_the_same_in_adapterhub(self):
+        # The library computes the bottleneck from a factor, and 24 / 7 is not a whole number.
         for kind, name, artifact in self.single("adapter", "bottleneck: 7"):
             with self.subTest(kind=kind, variant=name):
                 self.trainer("export", "--artifact", artifact, "--format", "adapterhub", "--out",
@@ -356,7 +357,7 @@ class ModuleFormats(TinyWorld):
                 outputs = 1 if name == "score" else 3
                 model = self.load_hub(kind, "out", True, use_safetensors=name == "random")
                 self.same(ours, self.logits(model, kind))
-                if kind == "roberta":  # BERT's own class keeps half of the head in its backbone
+                if kind == "roberta":  # BERT's class has half of the head in its backbone
                     model = self.load_hub(kind, "out", False, outputs)
                     self.same(ours, self.logits(model, kind))
                 self.trainer("import", "--format", "adapterhub", "--from", "out", "--backbone",
@@ -374,7 +375,7 @@ class ModuleFormats(TinyWorld):
         for bottleneck in (5, 13, 15, 17):
             factor = D_MODEL / bottleneck
             if bottleneck > 5:
-                # The quotient is rounded up, of which the library makes one less.
+                # The quotient is rounded up to a float, so the library's bottleneck is one less.
                 self.assertEqual(int(D_MODEL // factor), bottleneck - 1)
                 factor = math.nextafter(factor, 0)
             model = adapters.AutoAdapterModel.from_pretrained(self.root / "roberta")
@@ -404,7 +405,7 @@ class ModuleFormats(TinyWorld):
                      f"./{kind}", "--out", "in.petl", "--task", "films.yaml")
         self.same(self.predicted("in.petl"), self.logits(model, kind))
 
-    def test_adapters_that_adapterhub_made_compute_the_same_in_petlab(self):
+    def test_adapterhubs_adapters_compute_the_same_in_petlab(self):
         for kind in MODELS:
             for config, head, safe in (({}, {"layers": 2}, False),
                                        ({"scaling": 0.3}, {"layers": 2}, True),
@@ -419,7 +420,7 @@ class ModuleFormats(TinyWorld):
                     randomise(model, 4)
                     model.save_adapter(str(self.root / "theirs"), "petl", use_safetensors=safe)
                     if kind == "roberta" and "use_pooler" in head:
-                        # The library drew a pooler that it saved nowhere.
+                        # The library initialised a pooler that it did not save.
                         self.refused("the head's dense layer is missing; looked for "
                                      "roberta.pooler.dense in ", "import", "--format", "adapterhub", "--from",
                                      "theirs", "--backbone", "./roberta", "--out", "in.petl")
@@ -434,7 +435,7 @@ class ModuleFormats(TinyWorld):
                 randomise(model, 8)
                 model.save_adapter(str(self.root / "theirs"), "petl")
                 self.import_hub(kind, model)
-                # Without its head: the backbone's.
+                # A module without a head gets the backbone's.
                 shutil.rmtree(self.root / "theirs")
                 model = self.model(kind)
                 adapters.init(model)
@@ -447,7 +448,7 @@ class ModuleFormats(TinyWorld):
                 self.import_hub(kind, model)
                 shutil.rmtree(self.root / "theirs")
 
-    def test_what_petlabs_adapter_cannot_do_is_refused_by_name(self):
+    def test_unsupported_adapter_settings_are_refused_by_name(self):
         words = ("import", "--format", "adapterhub", "--from", "theirs", "--backbone",
                  "./roberta", "--out", "in.petl")
         for config, wanted in (
@@ -485,7 +486,7 @@ class ModuleFormats(TinyWorld):
         self.refused('head_config.json: config: head_type is "tagging", must be '
                      '"classification": ', *words)
 
-    def test_a_module_that_a_format_does_not_have_is_not_exported(self):
+    def test_a_module_without_support_in_a_format_is_not_exported(self):
         variants = {"lora": "task: films.yaml, module: {kind: lora, rank: 2}",
                     "adapter": "task: films.yaml, module: {kind: adapter, bottleneck: 2}",
                     "prefix": "task: films.yaml, module: {kind: prefix, prefix_length: 2, "
@@ -509,7 +510,7 @@ class ModuleFormats(TinyWorld):
             self.assertFalse((self.root / "out").exists())
         self.refused("must be a task of the artifact: films", "export", "--artifact",
                      files["lora"], "--format", "peft", "--out", "out", "--task", "plots", code=2)
-        # An imported module has its backbone's digest too.
+        # An imported module also records its backbone's digest.
         self.hub_folder("roberta", "petl")
         self.trainer("import", "--format", "adapterhub", "--from", "theirs", "--backbone",
                      "./roberta", "--out", "in.petl")
@@ -520,7 +521,7 @@ class ModuleFormats(TinyWorld):
                      "--format", "adapterhub", "--out", "out", "--backbone", "./other")
         self.assertFalse((self.root / "out").exists())
 
-    def test_labels_that_are_not_the_tasks_are_refused(self):
+    def test_other_labels_than_the_tasks_are_refused(self):
         self.hub_folder("roberta", "petl", head=False)
         model = adapters.AutoAdapterModel.from_pretrained(self.root / "roberta")
         model.add_adapter("petl", config="seq_bn")

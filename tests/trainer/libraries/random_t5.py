@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Random small T5 checkpoints, computed and decoded by Hugging Face's transformers and by petlab:
-hidden states, logits, both losses, gradients, and what generate writes with every setting.
+"""Compares petlab with Hugging Face's transformers on random small T5 checkpoints: hidden states,
+logits, both losses, gradients, and generated texts for every setting.
 
 usage: random_t5.py FOLDER_OF_PROGRAMS [--cases N] [--seed S]
 
-Each case is a folder of the golden layout (tests/support/golden.h), which trainer_tests then reads;
-it prints the worst difference. Sizes, kind (1.0, 1.1), file format and weights are drawn anew for
-each case; a decoding on which float32 and float64 do not agree is a tie, and other inputs are drawn.
+Each case is a folder with the golden layout (tests/support/golden.h). trainer_tests reads the cases
+and prints the worst difference. Sizes, kind (1.0, 1.1), file format and weights are random. If
+float32 and float64 generate different texts, there is a tie, and other inputs are drawn.
 
 Runs in the virtual environment of scripts/library_venv.sh, which scripts/setup.sh --dev makes.
 """
@@ -55,7 +55,7 @@ def made_model(config, rng):
             elif "relative_attention_bias" in name:
                 weight.copy_(noise)
             elif name in ("shared.weight", "lm_head.weight"):
-                # Tied words are also the output's, divided by the root of the width.
+                # Tied embeddings are also the output projection, divided by the root of the width.
                 weight.copy_(noise * (2 if config.tie_word_embeddings else 0.7))
             else:
                 weight.copy_(noise * 1.5 / weight.shape[1] ** 0.5 *
@@ -73,7 +73,7 @@ def padded(rows, filler):
 
 
 def computed(model, ids, mask, labels, long_ids, long_decoder_ids):
-    """Everything but the inputs, by name; gradients of the mean losses."""
+    """The expected tensors by name, without the inputs. Gradients are those of the mean losses."""
     found = {}
     out = model(input_ids=ids, attention_mask=mask, labels=labels, output_hidden_states=True)
     for i, state in enumerate(out.encoder_hidden_states):
@@ -138,7 +138,7 @@ def double_of(model):
 
 
 def settings(rng):
-    """Greedy and beams of a case, as generate's arguments."""
+    """Yields a case's settings, greedy and beam search, as arguments of generate."""
     def some(wanted):
         options = dict(wanted)
         if rng.random() < 0.4:
@@ -160,7 +160,7 @@ def outputs(model, inputs, options):
             input_ids=padded(inputs, 0), attention_mask=padded([[1] * len(i) for i in inputs], 0),
             max_length=MAX_LENGTH, do_sample=False, num_return_sequences=beams,
             return_dict_in_generate=True, output_scores=True,
-            # Its cache has as many layers as the encoder, and some decoders have more.
+            # The cache has the encoder's number of layers; some decoders have more.
             use_cache=False, **options)
     texts = []
     for row in made.sequences.tolist():
@@ -172,7 +172,7 @@ def outputs(model, inputs, options):
         scores = made.sequences_scores.tolist()
         nbest = [{"ids": ids, "score": score} for ids, score in zip(texts, scores)]
         return [{"nbest": nbest[i:i + beams]} for i in range(0, len(nbest), beams)]
-    # generate bans words in what it says of scores: ask for the texts' log probabilities anew.
+    # generate's scores exclude banned words, so compute the texts' log probabilities again.
     sums = []
     for source, text in zip(inputs, texts):
         with torch.no_grad():
@@ -190,7 +190,7 @@ def same_texts(a, b):
 
 
 def write_generation(folder, model, rng):
-    """Returns how many drawings of inputs met a tie."""
+    """Writes generation.json. Returns how many draws of inputs had a tie."""
     twin, ties = double_of(model), 0
     all_settings = list(settings(rng))
     while True:
@@ -236,7 +236,7 @@ def main():
                                                 "PETLAB_GOLDEN_COUNTS": ""},
                               stdout=subprocess.PIPE, text=True)
     print(done.stdout)
-    # Where no test has one of those names any more, Catch2 is content.
+    # Catch2 succeeds even if no test has these names, so check that both ran.
     for wanted in (f"golden: {options.cases} cases of models/t5\n", "cases of models/generation\n"):
         if wanted not in done.stdout:
             sys.exit(f"trainer_tests did not print '{wanted.strip()}'")

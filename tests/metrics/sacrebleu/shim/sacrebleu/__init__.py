@@ -1,6 +1,6 @@
-"""What sacrebleu's own tests call, answered by `petlab score` (../../own_tests.py runs them).
+"""The functions that sacrebleu's own tests call, computed by `petlab score` (../../own_tests.py runs them).
 
-Each call is one run of the program that PETLAB names; nothing is computed here.
+Each call runs the program in the environment variable PETLAB once.
 """
 from . import compat, metrics  # noqa: F401
 from .compat import corpus_bleu, corpus_chrf, raw_corpus_bleu, sentence_bleu, sentence_chrf  # noqa: F401

@@ -9,7 +9,7 @@ import pytest
 
 
 def ask(metric, hypotheses, references, *words, baseline=None):
-    """The answer of `petlab score`; texts go in as JSON lines, so that none is taken for two."""
+    """Runs `petlab score` and returns its JSON. Texts are passed as JSON Lines to keep their line breaks."""
     with tempfile.TemporaryDirectory() as folder:
         def file(name, texts):
             path = pathlib.Path(folder, name)

@@ -13,7 +13,7 @@ class Result:
 
 
 class PairedTest:
-    """The first system is the baseline; each other is compared with it by one run of petlab."""
+    """Compares each system with the first one, the baseline, by one run of petlab."""
 
     def __init__(self, named_systems, metrics, references, test_type="ar", n_samples=0):
         self.systems, self.metrics, self.test, self.n_samples = named_systems, metrics, test_type, n_samples
@@ -26,6 +26,6 @@ class PairedTest:
         for name, metric in self.metrics.items():
             found = scores[name] = [Result(metric.corpus_score(baseline, metric.references).score)]
             for _, system in self.systems[1:]:
-                told = ask(metric.name, system, metric.references, *metric.words, *words, baseline=baseline)
-                found.append(Result(told.score, told.p_value))
+                answer = ask(metric.name, system, metric.references, *metric.words, *words, baseline=baseline)
+                found.append(Result(answer.score, answer.p_value))
         return {}, scores

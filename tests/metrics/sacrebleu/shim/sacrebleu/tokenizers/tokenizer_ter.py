@@ -2,8 +2,8 @@ from ..metrics import TER
 
 
 class TercomTokenizer:
-    """petlab prints no tokens. A text and its tokens, which are tokenized no further, are one text to TER
-    exactly where the tokens are right: no edits, and as many words."""
+    """Checks TER's tokens by their TER, as petlab does not print them. The wanted tokens, which are not split
+    further, are right if the text has no edits against them and the same number of words."""
 
     def __init__(self, normalized=False, no_punct=False, asian_support=False, case_sensitive=False):
         self.options = {"normalized": normalized, "no_punct": no_punct, "asian_support": asian_support,
@@ -20,8 +20,8 @@ class Tokens:
     def __eq__(self, wanted):
         if not self.text and not wanted:
             return True
-        # The wanted tokens as words; the text by its options. Both ways, as TER counts by references.
-        told = TER(**self.options).corpus_score([self.text], [[wanted]])
-        if told.num_edits != 0:
+        # The wanted tokens are the reference, whose length shows whether TER split them further.
+        score = TER(**self.options).corpus_score([self.text], [[wanted]])
+        if score.num_edits != 0:
             return False
-        return int(told.ref_length) == len(wanted.split())
+        return int(score.ref_length) == len(wanted.split())
