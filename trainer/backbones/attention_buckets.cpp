@@ -12,14 +12,14 @@
 namespace petlab::trainer {
 namespace {
 
-/// Sequences up to so many tokens are of one class: to pad them costs less than another launch.
+/// Sequences up to this length share a class: padding them costs less than another launch.
 constexpr std::uint64_t kShort = 16;
 
 std::uint64_t length_class(std::int64_t length) {
   return std::bit_ceil(std::max(kShort, static_cast<std::uint64_t>(length)));
 }
 
-/// Where the sequences of a shape begin and end.
+/// Lengths and offsets of a shape's sequences.
 struct Lengths {
   const AttentionShape& shape;
   std::int64_t queries(std::size_t s) const {
@@ -33,14 +33,14 @@ struct Lengths {
   }
 };
 
-/// Numbers that are gathered on the host and copied to the device at once.
+/// Collects numbers on the host and copies them to the device in a single transfer.
 class OneCopy {
  public:
-  /// Where the next numbers begin.
+  /// The index of the next number.
   std::int64_t begin() const { return static_cast<std::int64_t>(numbers_.size()); }
   void add(std::int64_t number) { numbers_.push_back(number); }
   void copy_to(at::Device device) { there_ = on_device(at::tensor(numbers_, at::kLong), device); }
-  /// Once they are copied.
+  /// A part of the copied numbers. Call copy_to first.
   Tensor part(std::int64_t begin, std::int64_t size) const { return there_.narrow(0, begin, size); }
 
  private:
@@ -50,13 +50,13 @@ class OneCopy {
 
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
-/// Which keys are hidden, and what is added to the scores.
+/// Sets the mask of hidden keys and the bias of the scores.
 void add_masks(AttentionBucket& bucket, const AttentionShape& shape) {
   const auto counted = bucket.lengths.options();
   const Tensor places = at::arange(bucket.keys, counted);
   if (bucket.keys_padded) bucket.hidden = places >= bucket.lengths.view({-1, 1, 1, 1});
   if (!shape.causal && !shape.position_bias.defined()) return;
-  // (queries, keys): key's minus query's position.
+  // (queries, keys): the key's position minus the query's.
   const Tensor distances = places.unsqueeze(0) - at::arange(bucket.queries, counted).unsqueeze(1);
   if (shape.causal) {
     const Tensor behind = (distances > 0).unsqueeze(0).unsqueeze(0);

@@ -43,7 +43,7 @@ Tensor Pass::changed_projection(Site site, std::int64_t layer, const Tensor& x,
 
 Tensor AttentionBlock::operator()(const Pass& pass, const AttentionInput& in) const {
   const std::int64_t layer = in.shape.layer;
-  // In this order, which is also that in which backward adds up the input's gradients.
+  // Keep this order: backward sums the gradients of the input in the same order.
   Tensor q, k, v;
   if (!key.layer().weight.is_short()) {
     q = query(in.queries);

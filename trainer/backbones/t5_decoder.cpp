@@ -9,7 +9,7 @@
 namespace petlab::trainer {
 namespace {
 
-/// Tokens of each row that the first memory has room for.
+/// The number of tokens per row that the initial memory can hold.
 constexpr std::int64_t kFirstTokens = 16;
 
 }  // namespace
@@ -38,7 +38,7 @@ T5Decoder::T5Decoder(const T5& model, PackedSequences sources, const Tensor& enc
 }
 
 Tensor T5Decoder::bias_of_last() const {
-  // The query stands at position tokens_, and is the first of its rows' queries.
+  // The query is at position tokens_, and is the first and only one of its row.
   std::vector<std::int64_t> buckets;
   const T5Config& config = model_.config();
   for (std::int64_t distance = -2 * tokens_; distance <= 0; ++distance) {
@@ -59,7 +59,7 @@ void T5Decoder::make_room(std::int64_t places) {
   places_used_ = static_cast<std::int64_t>(kept.size());
   const Tensor from = on_device(at::tensor(kept, at::kLong), model_.placement().device);
   const auto moved = [&](const Tensor& old) {
-    // Twice what is there, so that places are moved seldom.
+    // Doubles the memory, so that moves stay rare.
     Tensor made = at::empty({2 * places_used_ + kFirstTokens * places, old.size(1)}, old.options());
     Tensor begin = made.narrow(0, 0, places_used_);
     at::index_select_out(begin, old, 0, from);
