@@ -22,7 +22,7 @@
 namespace petlab::trainer {
 namespace {
 
-/// A shared library's functions, by name.
+/// Loads functions of a shared library by name.
 class Library {
  public:
   explicit Library(const char* name) : name_(name), handle_(dlopen(name, RTLD_LAZY | RTLD_LOCAL)) {
@@ -68,7 +68,7 @@ struct Compiler {
     library.get(version, "nvrtcVersion");
   }
 
-  /// The machine code. Throws std::runtime_error with the compiler's first line.
+  /// Compiles to machine code. Throws std::runtime_error with the first line of the compiler's log.
   std::string machine_code(const std::string& text, const std::vector<std::string>& options) const {
     Program program = nullptr;
     if (create(&program, text.c_str(), "petlab.cu", 0, nullptr, nullptr) != 0) {
@@ -154,7 +154,7 @@ class CudaKernels : public DeviceKernels {
   void launch(std::string_view file, const char* name, const KernelForm& form,
               const KernelGrid& grid, const void* arguments) override {
     if (grid.x <= 0 || grid.y <= 0 || grid.z <= 0) return;
-    // One of autograd's threads may have no context yet.
+    // Autograd's threads may not have a context yet.
     Driver::Context current = nullptr;
     driver_.check(driver_.current(&current), "no context");
     if (current == nullptr) driver_.check(driver_.set_current(context_), "no context");
@@ -245,7 +245,8 @@ class CudaKernels : public DeviceKernels {
 
 std::unique_ptr<DeviceKernels> open_cuda_kernels() {
   auto made = std::make_unique<CudaKernels>();
-  // Dropout's bits are known, so drawing some tests the compiler, the launch and the arguments.
+  // Dropout's bits are known in advance, so drawing some tests the compiler, the launch and the
+  // arguments.
   const at::Device device(at::kCUDA, 0);
   const std::vector<RowKey> rows{{0, 3, 1}, {0, 5, 0}, {0, 0xFFFFFFFF, 77}};
   Dropout dropout;

@@ -14,7 +14,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-/// Calls work(from, to) for parts of all rows, on all threads.
+/// Calls work(from, to) for ranges that cover all rows, on all threads.
 template <typename Work>
 void each_part(std::int64_t rows, const Work& work) {
   at::parallel_for(0, rows, 16, work);
