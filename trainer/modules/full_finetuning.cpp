@@ -3,7 +3,7 @@
 namespace petlab::trainer {
 namespace {
 
-/// Every weight of the backbone is trained, on a copy for each trial.
+/// Trains every weight of the backbone, on a copy for each trial.
 class FullFinetuning final : public Module {
  public:
   FullFinetuning(const ModuleRequest& request, const Backbone& frozen)
@@ -19,8 +19,7 @@ class FullFinetuning final : public Module {
       trained.trial_dimension_in_files = false;
       trained.value.copy_(tensor.detach());
       for (std::int64_t k = 0; k < trials; ++k) {
-        // A leaf's memory is the trained weight's own, unless the backbone computes in another
-        // type.
+        // Leaves share the trained weight's memory, unless the backbone computes in another type.
         Tensor leaf = apart_ ? tensor.detach().clone() : trained.value.select(0, k).detach();
         leaf.requires_grad_(true);
         leaf.mutable_grad() = apart_ ? at::zeros_like(leaf) : trained.gradient.select(0, k);
@@ -58,7 +57,7 @@ class FullFinetuning final : public Module {
   }
 
  private:
-  /// visit(leaf, value, gradient) of each trial's weights, where leaves are apart from them.
+  /// Calls visit(leaf, value, gradient) for each trial's weights, if leaves have separate memory.
   template <typename Visit>
   void each_leaf(Visit visit) {
     if (!apart_) return;

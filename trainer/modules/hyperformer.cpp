@@ -10,14 +10,14 @@ namespace petlab::trainer {
 namespace {
 
 constexpr std::int64_t kPositions = 2;
-/// Of the norm over what the MLP makes, and of the norms after the adapters.
+/// The eps of the norm over the MLP's output, and of the norms after the adapters.
 constexpr double kProjectionEps = 1e-6;
 constexpr double kAdapterEps = 1e-5;
-/// Of the initial weights of all linear layers, as the method's authors have it; biases start at 0
-/// and embeddings as N(0, 1).
+/// The standard deviation of the initial weights of all linear layers, from the authors' code.
+/// Biases start at 0, and embeddings as N(0, 1).
 constexpr double kGeneratorDeviation = 0.01;
 
-/// Each trial's x (rows, d_model), normalised with its own weight and bias (K, d_model).
+/// Normalises each trial's x (rows, d_model) with the trial's weight and bias (K, d_model).
 Tensor trial_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
                   std::span<const std::int64_t> trial_rows) {
   const std::int64_t width = x.size(1);
@@ -64,7 +64,7 @@ Hyperformer::Hyperformer(const ModuleRequest& request, const sweeps::BackboneSha
   place_adapters();
 }
 
-/// Adds a trained tensor, whose leaf for trial k goes to place(k).
+/// Adds a trained tensor, whose leaf for trial k is stored in place(k).
 template <typename Place>
 void Hyperformer::add(const std::string& name, std::vector<std::int64_t> shape, Start start,
                       Place place) {
@@ -116,8 +116,8 @@ void Hyperformer::add_generator(std::size_t side, const std::string& name) {
   }
 }
 
-/// Lays out the adapters of all layers as one row of numbers, in the order in which merge() makes
-/// them, and each of their tensors as a leaf in it.
+/// Allocates the adapters of all layers as one row of numbers, in the order in which merge()
+/// generates them. Each of their tensors is a leaf in that memory.
 void Hyperformer::place_adapters() {
   const auto trials = static_cast<std::int64_t>(seeds_.size());
   const std::int64_t adapters = kPositions * (layers_[0] + layers_[1]);
@@ -127,7 +127,7 @@ void Hyperformer::place_adapters() {
   adapters_gradient_ = at::zeros_like(adapters_);
   leaves_.resize(static_cast<std::size_t>(adapters), std::vector<Tensor>(made_.size()));
   std::int64_t from = 0;
-  std::size_t first = 0;  // of the stack's adapters
+  std::size_t first = 0;  // index of the stack's first adapter
   for (const std::int64_t layers : layers_) {
     const auto rows = static_cast<std::size_t>(layers * kPositions);
     for (std::size_t i = 0; i < made_.size(); ++i) {
@@ -155,8 +155,8 @@ std::vector<StoredTensor> Hyperformer::stored(std::int64_t trial) {
   return all;
 }
 
-/// What a stack's generator makes: of each Made that of all layers and positions, (layers · 2,
-/// size).
+/// Generates a stack's adapters: for each Made, a tensor (layers · 2, size) over all layers and
+/// positions.
 std::vector<Tensor> Hyperformer::make_all(const WeightGenerator& own, const Tensor& task_embedding,
                                           std::int64_t layers) const {
   const auto at_each_place = [&](const Tensor& embedding) {
@@ -181,7 +181,7 @@ void Hyperformer::merge(std::int64_t task, bool frozen) {
   const at::AutoGradMode with_graph(!frozen && at::GradMode::is_enabled());
   std::vector<Tensor> parts;
   for (std::size_t side = 0; side < layers_.size(); ++side) {
-    std::vector<std::vector<Tensor>> by_made(made_.size());  // of each the trials'
+    std::vector<std::vector<Tensor>> by_made(made_.size());  // for each Made, the trials' tensors
     for (std::size_t k = 0; k < seeds_.size(); ++k) {
       std::vector<Tensor> made =
           make_all(generators_[k][side], task_embeddings_[k].select(0, task), layers_[side]);

@@ -31,9 +31,9 @@ void select_each(const Tensor& scores, double sparsity_ratio, Tensor& masks) {
   });
 }
 
-/// What select_mask selects, by operations that a device runs without being waited for.
+/// Selects the same mask as select_mask, with operations that do not wait for the device.
 void select_on_device(const Tensor& scores, double sparsity_ratio, Tensor& masks) {
-  // (K, L, n): numbers without their sign order like their bits, what is no number above all.
+  // (K, L, n): without their sign, numbers have the same order as their bits, and NaN is above all.
   const at::ScalarType bits = scores.scalar_type() == at::kDouble ? at::kLong : at::kInt;
   const Tensor magnitudes = scores.abs().view(bits).flatten(2);
   const std::int64_t zeros = metrics::zeros_in_mask(sparsity_ratio, magnitudes.size(2));
@@ -55,11 +55,11 @@ MaskedWeight::MaskedWeight(WeightPlan plan, const Placement& placement) : plan_(
   const at::TensorOptions options = placement.trained();
   values_ = at::zeros(with_front(plan_.trials, own, plan_.shape), options);
   values_gradient_ = at::zeros_like(values_);
-  // Layers of several trials lie too far apart to be a leaf each.
+  // With several trials, a layer's values are not contiguous, so they cannot serve as leaves.
   merged_apart_ = plan_.mask != MaskKind::none || placement.compute != placement.master ||
                   (plan_.trials > 1 && own > 1);
   if (!merged_apart_) {
-    // A leaf's memory is the prototype's own: what the optimizer writes is what the next step uses.
+    // The leaves share the prototype's memory, so the next step sees what the optimizer writes.
     merged_ = values_.transpose(0, 1);
     merged_gradient_ = values_gradient_.transpose(0, 1);
   } else {

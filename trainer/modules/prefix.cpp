@@ -5,8 +5,8 @@
 namespace petlab::trainer {
 namespace {
 
-/// Keys and values before a layer's own (reference/method.md, "Prefix"). While it is trained an
-/// MLP over an embedding of the positions makes them; masks act on its output P.
+/// Keys and values before a layer's own (reference/method.md, "Prefix"). During training, an MLP
+/// computes them from an embedding of the positions. Masks act on its output P.
 class PrefixTuning final : public Module {
  public:
   PrefixTuning(const ModuleRequest& request, const CarrierRow& at)
@@ -23,7 +23,7 @@ class PrefixTuning final : public Module {
         output_bias_(own_plan(request, "mlp.2.bias", {outputs(request, at) * 2 * at.width_out}),
                      request.placement),
         p_(p_plan(request, at), request.placement) {
-    // As torch initialises an embedding and linear layers.
+    // torch's initialisation of an embedding and of linear layers.
     const double in_bound = 1 / std::sqrt(static_cast<double>(at.width_in));
     const double hidden_bound = 1 / std::sqrt(static_cast<double>(request.config.prefix_hidden));
     init_normal(embedding_.values(), request.seeds, Init::prefix_embedding, 1);
@@ -73,7 +73,7 @@ class PrefixTuning final : public Module {
   }
 
  private:
-  /// What makes P.
+  /// The weights that compute P.
   std::vector<MaskedWeight*> mlp() {
     return {&embedding_, &hidden_, &hidden_bias_, &output_, &output_bias_};
   }
@@ -85,7 +85,7 @@ class PrefixTuning final : public Module {
     WeightPlan plan = bias_plan(request, std::move(name), 1, 0);
     plan.decayed = shape.size() > 1;
     plan.shape = std::move(shape);
-    plan.share = true;  // the MLP is one, whatever its outputs are shared by
+    plan.share = true;  // a single MLP, even if the layers do not share its output
     return plan;
   }
   static WeightPlan p_plan(const ModuleRequest& request, const CarrierRow& at) {
@@ -97,7 +97,7 @@ class PrefixTuning final : public Module {
 
   std::int64_t width_;
   MaskedWeight embedding_, hidden_, hidden_bias_, output_, output_bias_, p_;
-  Tensor made_;  // with the graph that leads to the MLP
+  Tensor made_;  // with the graph back to the MLP
 };
 
 }  // namespace
