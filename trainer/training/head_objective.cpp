@@ -45,7 +45,7 @@ Tensor HeadObjective::logits(const ModelPass& model, const EncoderInput& input) 
 
 std::vector<Tensor> HeadObjective::losses(const ModelPass& model, const PackedBatch& batch) const {
   Tensor all = logits(model, batch.input);
-  // Half the bits are too few for a sum of exponentials.
+  // 16-bit floats are too imprecise for a sum of exponentials.
   if (all.element_size() < 4) all = all.to(at::kFloat);
   const Tensor targets = on_device(targets_of(batch, all.scalar_type()), all.device());
   const std::vector<std::int64_t>& trials = batch.input.sequences.trial_sequences;

@@ -11,7 +11,7 @@
 namespace petlab::trainer {
 namespace {
 
-// A device that is not waited for is so many steps ahead of what is told of it.
+// The maximum number of steps whose losses have not been read back from the device.
 constexpr std::size_t kMostUnread = 16;
 
 AdamWOptions optimizer_options(const sweeps::TrainingConfig& training) {
@@ -165,7 +165,7 @@ void TrainingLoop::run(const std::atomic<bool>& stop) {
 }
 
 void TrainingLoop::test(const std::atomic<bool>& stop) {
-  // The state stays what a checkpoint would hold until nothing can interrupt any more.
+  // Keeps the last values: if this is interrupted, a checkpoint must hold them, not the best ones.
   std::vector<std::vector<Tensor>> last;
   for (const TrialProgress& trial : trials_) {
     last.push_back(trial.copy_values(optimizer_.parameters()));

@@ -38,7 +38,7 @@ Tensor AdamW::clip(std::span<const double> max_norms) {
     norms.push_back(sum.sqrt());
     if (max_norm <= 0) continue;
     const Tensor factor = max_norm / (norms.back() + 1e-6);
-    // To read it costs nothing on a CPU, and to multiply by 1 would.
+    // On a CPU, reading the factor is free, and multiplying by 1 is not.
     if (!(factor.item<double>() < 1)) continue;
     for (const Parameter& parameter : parameters_) part(parameter.gradient, k).mul_(factor);
   }
@@ -80,7 +80,7 @@ std::vector<AdamW::Moving> AdamW::moving(std::span<const Rates> rates) {
         add(std::move(whole));
         continue;
       }
-      const std::int64_t tasks = trials_ == 1 ? 1 : 0;  // their dimension
+      const std::int64_t tasks = trials_ == 1 ? 1 : 0;  // the dimension of tasks
       for (std::int64_t t = 0; t < whole.value.size(tasks); ++t) {
         Moving of_task = whole;
         for (Tensor* const tensor :
@@ -113,7 +113,7 @@ void AdamW::update(const Moving& one) const {
 
 void AdamW::update_on_device(std::span<const Moving> all) const {
   if (all.empty()) return;
-  // Those of one rate, decayed or not, go together.
+  // Updates parameters with the same rate and decay together.
   std::map<std::pair<double, bool>, std::vector<std::size_t>> groups;
   std::vector<double> numbers;
   for (std::size_t i = 0; i < all.size(); ++i) {

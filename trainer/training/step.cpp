@@ -46,7 +46,7 @@ Tensor take_step(std::span<TrialProgress> trials, const std::vector<TaskRun>& ta
                  TrialModel& model, AdamW& optimizer) {
   std::vector<StepExamples> drawn;
   for (TrialProgress& trial : trials) drawn.push_back(trial.order().at(trial.state().step));
-  // Trials of several tasks are alone (why_not_in_one_gang), others have one.
+  // Trials of several tasks train alone (why_not_in_one_gang), and others have a single task.
   const std::size_t task = drawn.front().task;
   const TokenisedSplit& train = tasks[task].train;
   const Dropout dropout = dropout_of(trials, model.backbone());

@@ -9,7 +9,7 @@
 
 namespace petlab::trainer {
 
-/// One task of a trial with its tokenised data.
+/// A task of a trial, with its tokenised data.
 struct TaskRun {
   sweeps::TaskDeclaration declaration;
   TokenisedSplit train;
@@ -17,7 +17,7 @@ struct TaskRun {
   TokenisedSplit test;
 };
 
-/// Tasks that nobody changes and several may hold.
+/// Immutable tasks that several owners may share.
 class SharedTasks {
  public:
   SharedTasks(std::vector<TaskRun> own)  // NOLINT(google-explicit-constructor)
