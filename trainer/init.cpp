@@ -1,5 +1,5 @@
-// `petlab-trainer init`: a backbone of the user's own, with a vocabulary of the user's texts and
-// random weights.
+// `petlab-trainer init`: creates a backbone with random weights and a vocabulary built from the
+// user's texts.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -44,14 +44,15 @@ void require_new_folder(const std::filesystem::path& folder) {
   if (failed) throw Error(folder.string() + ": cannot be created: " + failed.message());
 }
 
-/// A folder in the making.
+/// The contents of the new folder.
 struct OwnBackbone {
   ordered_json config;
-  std::vector<std::pair<std::string, std::string>> files;  // the tokenizer's, by name
+  std::vector<std::pair<std::string, std::string>> files;  // the tokenizer's files, by name
   Backbone::Weights weights;
 };
 
-/// The field, or what Hugging Face takes where it is not there. Throws Error unless it is > 0.
+/// Returns the field, or `otherwise`, Hugging Face's default, if it is missing. Throws Error unless
+/// it is > 0.
 double positive_number(const ordered_json& config, const std::string& name, const char* field,
                        double otherwise) {
   const auto found = config.find(field);
@@ -68,8 +69,8 @@ TokenizerFiles::File file_of(const OwnBackbone& own, std::string_view name) {
   return {found->first, found->second};
 }
 
-// One kind of backbone each: fills the configuration, the tokenizer's files and the weights.
-// `prepare` is called when the configuration is known to be right, before the vocabulary is made,
+// One function for each kind of backbone. It fills the configuration, the tokenizer's files and the
+// weights. It calls `prepare` once the configuration is valid, before it builds the vocabulary,
 // which takes a while.
 
 using Prepare = std::function<void()>;
@@ -180,7 +181,7 @@ int run_init(const InitOptions& options) {
   }
   for (const auto& [file, text] : own.files) write_text(options.out / file, text);
   write_safetensors(options.out / "model.safetensors", tensors, {{"format", "pt"}});
-  // Last: what has no config.json is no backbone.
+  // Written last: a folder without config.json is not taken for a backbone.
   write_text(options.out / "config.json", own.config.dump(2) + "\n");
   std::cout << options.out.string() << ": " << kind.model_type << ", "
             << own.config["vocab_size"].get<std::int64_t>() << " pieces, " << count << " weights"
