@@ -50,9 +50,9 @@ std::filesystem::path folder_of(const std::string& backbone) {
                                  std::filesystem::current_path());
 }
 
-/// Returns the folder that stores digests of files, the choice of product libraries and compiled
-/// kernels. Empty without a home directory: a worker then stores them in memory only, because a
-/// trial's paths are absolute and need no home.
+/// Returns the folder for digests of files, the choice of product libraries and compiled kernels.
+/// Without a home directory it is empty, and these are kept in memory only. A worker needs no home,
+/// because a trial's paths are absolute.
 std::filesystem::path digest_cache() {
   try {
     return sweeps::find_locations(sweeps::process_environment()).cache();
@@ -92,8 +92,8 @@ sweeps::TaskDeclaration labelled_task(const std::string& name, const Artifact& a
 }
 
 /// Throws unless the task's classes are those that the head was trained with, in the same order.
-void require_own_labels(const sweeps::TaskDeclaration& task, const std::string& from,
-                        const Artifact& artifact) {
+void require_trained_labels(const sweeps::TaskDeclaration& task, const std::string& from,
+                            const Artifact& artifact) {
   const auto labels = artifact.labels.find(task.name);
   if (labels == artifact.labels.end()) {
     throw Error("the artifact has no labels of task " + task.name);
@@ -132,7 +132,7 @@ std::vector<sweeps::TaskDeclaration> tasks_of(const sweeps::TrialConfig& config,
       throw std::invalid_argument("--task " + file.string() + " declares " + task.name +
                                   ", must be a task of the artifact: " + listed(config.tasks));
     }
-    require_own_labels(task, "--task " + file.string(), artifact);
+    require_trained_labels(task, "--task " + file.string(), artifact);
     declared[task.name] = std::move(task);
   }
   std::vector<sweeps::TaskDeclaration> tasks;
@@ -140,7 +140,7 @@ std::vector<sweeps::TaskDeclaration> tasks_of(const sweeps::TrialConfig& config,
     if (const auto found = declared.find(name); found != declared.end()) {
       tasks.push_back(found->second);
     } else if (const sweeps::TaskDeclaration* const known = sweeps::find_task(name)) {
-      require_own_labels(*known, "the built-in task " + name, artifact);
+      require_trained_labels(*known, "the built-in task " + name, artifact);
       tasks.push_back(*known);
     } else if (!options.input.empty() && !texts) {
       tasks.push_back(labelled_task(name, artifact));
@@ -201,13 +201,14 @@ void print_predictions(const sweeps::TaskDeclaration& task, const Predictions& p
   if (!predictions.texts.empty()) return;
   const std::size_t outputs = static_cast<std::size_t>(predictions.outputs);
   for (std::size_t i = 0; i < predictions.logits.size() / outputs; ++i) {
-    const float* const own = predictions.logits.data() + i * outputs;
+    const float* const example_logits = predictions.logits.data() + i * outputs;
     if (task.kind == sweeps::TaskKind::regression) {
       std::cout << ordered_json{{"score", predictions.scores[i]}} << "\n";
     } else {
       const auto predicted = static_cast<std::size_t>(predictions.classes[i]);
       std::cout << ordered_json{{"label", task.classes[predicted]},
-                                {"logits", std::vector<float>(own, own + outputs)}}
+                                {"logits",
+                                 std::vector<float>(example_logits, example_logits + outputs)}}
                 << "\n";
     }
   }

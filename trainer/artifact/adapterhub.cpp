@@ -28,8 +28,8 @@ const std::string kNoAdapter = "petlab's adapter has no counterpart";
 
 /// A weight's name in petlab and in the library.
 struct Name {
-  const char* ours;
-  const char* theirs;
+  const char* petlab_name;
+  const char* library_name;
 };
 constexpr Name kNames[] = {{"down.weight", "adapter_down.0.weight"},
                            {"down.bias", "adapter_down.0.bias"},
@@ -44,12 +44,12 @@ std::string class_of(const EncoderConfig& config, const char* rest) {
 /// Python's // does, so a factor that is rounded up would lose one.
 double reduction_factor(std::int64_t d_model, std::int64_t bottleneck) {
   const auto d = static_cast<double>(d_model);
-  const auto made = [&](double factor) {
+  const auto bottleneck_from = [&](double factor) {
     return std::llround((d - std::fmod(d, factor)) / factor);
   };
   double factor = d / static_cast<double>(bottleneck);
-  if (made(factor) < bottleneck) factor = std::nextafter(factor, 0.0);
-  if (made(factor) != bottleneck) {
+  if (bottleneck_from(factor) < bottleneck) factor = std::nextafter(factor, 0.0);
+  if (bottleneck_from(factor) != bottleneck) {
     throw Error(fmt::format("module.bottleneck is {}: no reduction factor of {} yields it",
                             bottleneck, d_model));
   }
@@ -110,11 +110,11 @@ std::string adapter_prefix(const ForeignTensors& tensors, const std::string& enc
   for (const char* place : {"adapters", "layer_text_task_adapters", "layer_text_lang_adapters"}) {
     for (const std::string& before : {encoder, std::string()}) {
       tried.push_back(fmt::format("{}encoder.layer.{}.output.{}.{}.", before, layer, place, name));
-      if (tensors.contains(tried.back() + kNames[0].theirs)) return tried.back();
+      if (tensors.contains(tried.back() + kNames[0].library_name)) return tried.back();
     }
   }
   throw Error(fmt::format("{}: has no tensor {}{}: petlab has an adapter in each layer",
-                          tensors.source(), tried.front(), kNames[0].theirs));
+                          tensors.source(), tried.front(), kNames[0].library_name));
 }
 
 ForeignTensors open_either(const std::filesystem::path& folder, const char* safe,
@@ -271,12 +271,13 @@ std::vector<ModuleFile> adapterhub_files(const LayeredModule& module, const Enco
   for (const LayerWeight& weight : layer_weights(module.family, module.d_model, module.size)) {
     const LayerTensor& all = module.weights.at(std::string(weight.name));
     const auto n = static_cast<std::ptrdiff_t>(elements(weight.shape));
-    const auto* const theirs = std::find_if(std::begin(kNames), std::end(kNames),
-                                            [&](Name one) { return one.ours == weight.name; });
+    const auto* const found = std::find_if(std::begin(kNames), std::end(kNames), [&](Name one) {
+      return one.petlab_name == weight.name;
+    });
     for (std::int64_t l = 0; l < module.layers; ++l) {
       const auto begin = all.values.begin() + l * n;
       weights.tensors.push_back({fmt::format("{}encoder.layer.{}.output.adapters.{}.{}",
-                                             encoder_prefix(config), l, name, theirs->theirs),
+                                             encoder_prefix(config), l, name, found->library_name),
                                  weight.shape,
                                  {begin, begin + n}});
     }
@@ -300,7 +301,8 @@ LayeredModule read_adapterhub(const std::filesystem::path& folder, const ModuleB
   module.layers = backbone.config.num_layers;
   ForeignTensors tensors = open_either(folder, kHubSafeWeights, kHubWeights);
   const std::string encoder = encoder_prefix(backbone.config);
-  const auto& first = tensors.shape(adapter_prefix(tensors, encoder, name, 0) + kNames[0].theirs);
+  const auto& first =
+      tensors.shape(adapter_prefix(tensors, encoder, name, 0) + kNames[0].library_name);
   module.size = first.empty() ? 0 : first.front();
   if (module.size < 1) {
     throw Error(fmt::format("{}: the adapter's bottleneck is {}, must be > 0", tensors.source(),
@@ -315,13 +317,14 @@ LayeredModule read_adapterhub(const std::filesystem::path& folder, const ModuleB
   for (std::int64_t l = 0; l < module.layers; ++l) {
     const std::string prefix = adapter_prefix(tensors, encoder, name, l);
     for (std::size_t i = 0; i < weights.size(); ++i) {
-      std::vector<float> own = tensors.take(prefix + kNames[i].theirs, weights[i].shape);
+      std::vector<float> layer_values =
+          tensors.take(prefix + kNames[i].library_name, weights[i].shape);
       // The library scales the adapter's output; petlab includes the scale in its weights.
       if (weights[i].name.starts_with("up.")) {
-        for (float& value : own) value = static_cast<float>(value * scale);
+        for (float& value : layer_values) value = static_cast<float>(value * scale);
       }
       auto& values = module.weights.find(weights[i].name)->second.values;
-      values.insert(values.end(), own.begin(), own.end());
+      values.insert(values.end(), layer_values.begin(), layer_values.end());
     }
   }
   tensors.refuse_others("petlab has an adapter after each layer's feed-forward");

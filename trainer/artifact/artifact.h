@@ -67,9 +67,9 @@ std::string artifact_bytes(const Artifact& artifact);
 /// with the file's name for errors of the system.
 void write_artifact(const std::filesystem::path& file, const Artifact& artifact);
 
-/// Reads an artifact, bit by bit as it was written. Dense values and heads are views of the mapped
-/// file. Throws std::runtime_error, with the file and what was found and expected, for a truncated
-/// or damaged file or another version.
+/// Reads an artifact, bit-identical to the written one. Dense values and heads are views of the
+/// mapped file. Throws std::runtime_error, with the file and what was found and expected, for a
+/// truncated or damaged file or another version.
 Artifact read_artifact(const std::filesystem::path& file);
 /// The same from bytes, which are copied. `name` replaces the file in messages.
 Artifact parse_artifact(std::string_view bytes, const std::string& name);

@@ -89,9 +89,11 @@ struct HeadNames {
   std::vector<std::string> backbone_dense, backbone_out;  // among the backbone's weights
 };
 
-/// Reads a head; `own` may be nullptr. Labels are the backbone's if their number fits, else the
-/// numbers of the outputs. Throws Error, with the names tried, if a layer is missing.
-LayeredHead read_head(ForeignTensors* own, const HeadNames& names, const ModuleBackbone& backbone);
+/// Reads a head. `module` may be nullptr: then only the backbone is searched. Labels are the
+/// backbone's if their number fits, else the numbers of the outputs. Throws Error, with the names
+/// tried, if a layer is missing.
+LayeredHead read_head(ForeignTensors* module, const HeadNames& names,
+                      const ModuleBackbone& backbone);
 
 /// The names of a head in the backbone's weights, such as "classifier.dense". `pooled`: the head
 /// uses the backbone's pooler, as BERT's does.

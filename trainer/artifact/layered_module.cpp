@@ -132,7 +132,8 @@ std::string_view kind_of(ModuleFamily family) {
 }
 
 /// An artifact describes its module twice, directly and in its configuration. Both must agree.
-void require_one_story(const metrics::ModuleStorage& stored, const sweeps::TrialConfig& config) {
+void require_matching_config(const metrics::ModuleStorage& stored,
+                             const sweeps::TrialConfig& config) {
   const auto require = [](std::string_view field, const auto& found, const auto& wanted) {
     if (found == wanted) return;
     throw Error(fmt::format("the artifact's module.{} is {}, must be {}, as its config has it",
@@ -174,7 +175,7 @@ LayeredModule layered_module(const Artifact& artifact, const sweeps::TrialConfig
     throw Error(
         fmt::format("module.kind is {}, which has no weights of its own", config.module.kind));
   }
-  require_one_story(*artifact.module, config);
+  require_matching_config(*artifact.module, config);
   if (artifact.module->family == ModuleFamily::hypernetwork) {
     throw Error(
         fmt::format("module.kind is {}, whose hypernetwork generates the layers' weights: other "

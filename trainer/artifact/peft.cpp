@@ -145,8 +145,9 @@ LayeredModule read_peft(const std::filesystem::path& folder, const ModuleBackbon
     LayerTensor all{std::string(weight.name), weight.shape, {}};
     all.shape.insert(all.shape.begin(), module.layers);
     for (std::int64_t l = 0; l < module.layers; ++l) {
-      const std::vector<float> own = tensors.take(prefix + place_of(weight.name, l), weight.shape);
-      all.values.insert(all.values.end(), own.begin(), own.end());
+      const std::vector<float> layer_values =
+          tensors.take(prefix + place_of(weight.name, l), weight.shape);
+      all.values.insert(all.values.end(), layer_values.begin(), layer_values.end());
     }
     module.weights.emplace(weight.name, std::move(all));
   }

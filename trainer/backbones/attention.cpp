@@ -243,12 +243,12 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
   }
   const bool known = query.scalar_type() == at::kFloat || query.scalar_type() == at::kDouble;
   if (!query.device().is_cpu() || !known) {
-    std::optional<Tensor> made = fused_attention(query, key, value, prefix, shape, dropout);
-    if (made) return *made;
+    std::optional<Tensor> result = fused_attention(query, key, value, prefix, shape, dropout);
+    if (result) return *result;
     DeviceKernels* const kernels = kernels_for_attention(shape, query.device());
     if (kernels != nullptr && shape.buckets != nullptr) {
-      made = device_attention(*kernels, query, key, value, prefix, shape, dropout);
-      if (made) return *made;
+      result = device_attention(*kernels, query, key, value, prefix, shape, dropout);
+      if (result) return *result;
     }
     return attention_of_operations(query, key, value, prefix, shape, dropout);
   }

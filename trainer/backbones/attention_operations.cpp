@@ -78,10 +78,10 @@ Tensor attention_of_operations(const Tensor& query, const Tensor& key, const Ten
                                const std::optional<Prefix>& prefix, const AttentionShape& shape,
                                const Dropout* dropout) {
   if (shape.buckets == nullptr || shape.buckets->all.empty()) {
-    const AttentionBuckets made =
+    const AttentionBuckets buckets =
         attention_buckets(shape, query.size(0), 1, query.device(), /*for_kernels=*/false);
     AttentionShape with_buckets = shape;
-    with_buckets.buckets = &made;
+    with_buckets.buckets = &buckets;
     return attention_of_operations(query, key, value, prefix, with_buckets, dropout);
   }
   const std::int64_t heads = shape.num_heads;
@@ -91,9 +91,9 @@ Tensor attention_of_operations(const Tensor& query, const Tensor& key, const Ten
     const auto by_heads = [&](const Tensor& rows) {
       return rows.view({bucket.sequences, -1, heads, width / heads}).transpose(1, 2);
     };
-    const auto seen = [&](const Tensor& own, const Tensor* before) {
+    const auto seen = [&](const Tensor& tokens, const Tensor* before) {
       const Tensor rows =
-          own.index_select(0, bucket.key_rows).view({bucket.sequences, bucket.keys, width});
+          tokens.index_select(0, bucket.key_rows).view({bucket.sequences, bucket.keys, width});
       if (before == nullptr) return by_heads(rows);
       // With a single trial, expanding needs no index, and its gradient is not summed row by row.
       const Tensor prefixes = before->size(0) == 1

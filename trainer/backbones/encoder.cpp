@@ -147,7 +147,7 @@ Tensor Encoder::run_layer(std::int64_t index, const Tensor& x, const Pass& pass,
                           bool first_tokens) const {
   const Layer& layer = layers_[static_cast<std::size_t>(index)];
   const Tensor residual = first_tokens ? x.index_select(0, rows.first_tokens) : x;
-  const PackedRows& own = first_tokens ? rows.firsts : rows.tokens;
+  const PackedRows& output_rows = first_tokens ? rows.firsts : rows.tokens;
   AttentionShape shape{rows.sequences, first_tokens ? rows.first_offsets : rows.sequences.offsets,
                        config_.num_heads, index};
   const std::optional<AttentionBuckets>& buckets =
@@ -156,11 +156,11 @@ Tensor Encoder::run_layer(std::int64_t index, const Tensor& x, const Pass& pass,
   const Tensor attended = close_sub_layer(
       pass,
       {Site::attention_output, index, Purpose::attention_output_dropout, &layer.attention_norm},
-      layer.attention(pass, {residual, own, x, rows.tokens, shape}), residual, own);
+      layer.attention(pass, {residual, output_rows, x, rows.tokens, shape}), residual, output_rows);
   return close_sub_layer(
       pass,
       {Site::feed_forward_output, index, Purpose::feed_forward_output_dropout, &layer.output_norm},
-      layer.feed_forward(pass, index, attended, own), attended, own);
+      layer.feed_forward(pass, index, attended, output_rows), attended, output_rows);
 }
 
 Tensor Encoder::forward(const EncoderInput& input, const Hooks& hooks, LastLayer last,

@@ -99,15 +99,15 @@ Continuations best_by_row(Tensor logits, const std::vector<std::int64_t>& bans,
   float* const scores = best.log_probabilities.mutable_data_ptr<float>();
   std::int64_t* const tokens = best.tokens.mutable_data_ptr<std::int64_t>();
   each_text([&](std::int64_t r, float normaliser) {
-    float* const own = scores + r * candidates;
+    float* const best_scores = scores + r * candidates;
     if (std::isnan(normaliser)) {
       // The tokens do not matter: NaN scores reach the result and are noticed.
-      std::fill_n(own, candidates, normaliser);
+      std::fill_n(best_scores, candidates, normaliser);
       std::iota(tokens + r * candidates, tokens + (r + 1) * candidates, 0);
       return;
     }
-    largest_of_row(words, candidates, all + r * words, own, tokens + r * candidates);
-    for (std::int64_t i = 0; i < candidates; ++i) own[i] -= normaliser;
+    largest_of_row(words, candidates, all + r * words, best_scores, tokens + r * candidates);
+    for (std::int64_t i = 0; i < candidates; ++i) best_scores[i] -= normaliser;
   });
   return best;
 }

@@ -147,9 +147,9 @@ BackboneWeights pick_weights(const StoredWeights& weights, std::span<const Wante
     for (const auto& [name, entry] : weights.tensors) {
       const bool has_prefix = !prefix.empty() && name.starts_with(prefix);
       if (has_prefix != with_prefix) continue;
-      const std::string own =
+      const std::string stripped =
           modern_name(has_prefix ? std::string_view(name).substr(prefix.size()) : name);
-      if (!entries.emplace(own, &entry).second) result.unused.push_back(name);
+      if (!entries.emplace(stripped, &entry).second) result.unused.push_back(name);
     }
   }
   std::vector<std::string> missing;
@@ -175,8 +175,9 @@ BackboneWeights pick_weights(const StoredWeights& weights, std::span<const Wante
     throw Error(fmt::format("{}: missing: {}", weights.source, fmt::join(missing, ", ")));
   }
   for (const auto& [name, entry] : entries) {
-    const bool known = std::any_of(ignored.begin(), ignored.end(),
-                                   [&, own = name](auto start) { return own.starts_with(start); });
+    const bool known =
+        std::any_of(ignored.begin(), ignored.end(),
+                    [&, stripped = name](auto start) { return stripped.starts_with(start); });
     if (!known) result.unused.push_back(name);
   }
   return result;

@@ -131,10 +131,10 @@ Tensor T5::run_layer(const Stack& stack, std::size_t index, Tensor x, const Pass
                      const AttentionShape& shape, const PackedRows& rows,
                      const Sources* sources) const {
   const Layer& layer = stack.layers[index];
-  const Tensor asked = layer.attention_norm(x);
+  const Tensor normed = layer.attention_norm(x);
   x = close_sub_layer(
       pass, {Site::attention_output, shape.layer, Purpose::attention_output_dropout, nullptr},
-      layer.attention(pass, {asked, rows, asked, rows, shape}), x, rows);
+      layer.attention(pass, {normed, rows, normed, rows, shape}), x, rows);
   if (sources != nullptr) {
     const auto l = static_cast<std::int64_t>(index);
     AttentionShape cross{sources->sequences, shape.query_offsets, config_.num_heads, l};

@@ -32,7 +32,7 @@ class T5Decoder {
   };
 
   /// The rows' tokens in the form that attention takes, including the newest.
-  struct OwnTokens {
+  struct RowTokens {
     PackedSequences sequences;
     std::vector<std::int64_t> query_offsets;
     Tensor bias;                                             // (heads, 2 · tokens - 1)
@@ -40,12 +40,12 @@ class T5Decoder {
   };
 
   /// Assigns a place in memory_ to each row's next token.
-  OwnTokens add_tokens(std::int64_t rows);
+  RowTokens add_tokens(std::int64_t rows);
   /// Makes room for this many more places, and frees the places that no row uses.
   void make_room(std::int64_t places);
-  Tensor attend_own(std::size_t layer, const Tensor& asked, const PackedRows& rows,
-                    const OwnTokens& own);
-  Tensor attend_sources(std::size_t layer, const Tensor& asked, const PackedRows& rows) const;
+  Tensor attend_tokens(std::size_t layer, const Tensor& normed, const PackedRows& rows,
+                       const RowTokens& row_tokens);
+  Tensor attend_sources(std::size_t layer, const Tensor& normed, const PackedRows& rows) const;
   /// (heads, 2 · (tokens + 1) - 1), for a query after `tokens_` tokens.
   Tensor bias_of_last() const;
 

@@ -123,13 +123,13 @@ PETLAB_INLINE void transpose_head(const SequenceAttention<T>& of, const T* prefi
                                   std::int64_t head, std::int64_t stride, T* to) {
   using Part = Lanes<T, kSquare>;
   const std::int64_t keys = of.keys();
-  const std::int64_t own = head * of.d_head;
+  const std::int64_t head_begin = head * of.d_head;
   std::int64_t j = 0;
   for (; j + kSquare <= keys; j += kSquare) {
-    const T* const a = row_of(of, prefix, rows, j) + own;
-    const T* const b = row_of(of, prefix, rows, j + 1) + own;
-    const T* const c = row_of(of, prefix, rows, j + 2) + own;
-    const T* const d = row_of(of, prefix, rows, j + 3) + own;
+    const T* const a = row_of(of, prefix, rows, j) + head_begin;
+    const T* const b = row_of(of, prefix, rows, j + 1) + head_begin;
+    const T* const c = row_of(of, prefix, rows, j + 2) + head_begin;
+    const T* const d = row_of(of, prefix, rows, j + 3) + head_begin;
     std::int64_t i = 0;
     for (; i + kSquare <= of.d_head; i += kSquare) {
       const auto r0 = *reinterpret_cast<const Part*>(a + i);
@@ -157,7 +157,7 @@ PETLAB_INLINE void transpose_head(const SequenceAttention<T>& of, const T* prefi
     }
   }
   for (; j < keys; ++j) {
-    const T* const from = row_of(of, prefix, rows, j) + own;
+    const T* const from = row_of(of, prefix, rows, j) + head_begin;
     for (std::int64_t i = 0; i < of.d_head; ++i) to[i * stride + j] = from[i];
   }
   for (std::int64_t i = 0; i < of.d_head; ++i) {
@@ -232,11 +232,11 @@ PETLAB_INLINE void forward_of_few(const SequenceAttention<T>& of, T* output, T* 
   const T scale = of.scaled ? 1 / std::sqrt(static_cast<T>(of.d_head)) : 1;
   for (std::int64_t h = 0; h < of.heads; ++h) {
     T* const p = probabilities + h * of.queries * stride;
-    const std::int64_t own = h * of.d_head;
+    const std::int64_t head_begin = h * of.d_head;
     for (std::int64_t j = 0; j < keys; ++j) {
-      const T* const key = row_of(of, of.prefix_key, of.key, j) + own;
+      const T* const key = row_of(of, of.prefix_key, of.key, j) + head_begin;
       for (std::int64_t i = 0; i < of.queries; ++i) {
-        p[i * stride + j] = dot(of.d_head, of.query + i * d_model + own, key);
+        p[i * stride + j] = dot(of.d_head, of.query + i * d_model + head_begin, key);
       }
     }
     by_rows(of.queries, [&](auto count, std::int64_t i) PETLAB_INLINE_LAMBDA {
@@ -244,12 +244,12 @@ PETLAB_INLINE void forward_of_few(const SequenceAttention<T>& of, T* output, T* 
     });
     for (std::int64_t i = 0; i < of.queries; ++i) {
       const T* const row = p + i * stride;
-      T* const to = output + i * d_model + own;
+      T* const to = output + i * d_model + head_begin;
       std::int64_t c = 0;
       for (; c + kBlock <= of.d_head; c += kBlock) {
         Vector<T> sums = {};
         for (std::int64_t j = 0; j < keys; ++j) {
-          const T* const value = row_of(of, of.prefix_value, of.value, j) + own + c;
+          const T* const value = row_of(of, of.prefix_value, of.value, j) + head_begin + c;
           sums += row[j] * *reinterpret_cast<const Vector<T>*>(value);
         }
         *reinterpret_cast<Vector<T>*>(to + c) = sums;
@@ -257,7 +257,7 @@ PETLAB_INLINE void forward_of_few(const SequenceAttention<T>& of, T* output, T* 
       for (; c < of.d_head; ++c) {
         T sum = 0;
         for (std::int64_t j = 0; j < keys; ++j) {
-          sum += row[j] * row_of(of, of.prefix_value, of.value, j)[own + c];
+          sum += row[j] * row_of(of, of.prefix_value, of.value, j)[head_begin + c];
         }
         to[c] = sum;
       }

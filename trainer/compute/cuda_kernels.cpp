@@ -27,8 +27,8 @@ class Library {
  public:
   explicit Library(const char* name) : name_(name), handle_(dlopen(name, RTLD_LAZY | RTLD_LOCAL)) {
     if (handle_ == nullptr) {
-      const char* const said = dlerror();
-      throw std::runtime_error(said == nullptr ? name_ + " cannot be opened" : said);
+      const char* const error = dlerror();
+      throw std::runtime_error(error == nullptr ? name_ + " cannot be opened" : error);
     }
   }
   template <typename Function>
@@ -79,12 +79,12 @@ struct Compiler {
     for (const std::string& option : options) words.push_back(option.c_str());
     std::size_t size = 0;
     if (compile(program, static_cast<int>(words.size()), words.data()) != 0) {
-      std::string said = "no reason given";
+      std::string message = "no reason given";
       if (log_size(program, &size) == 0 && size > 1) {
-        said.resize(size);
-        log(program, said.data());
+        message.resize(size);
+        log(program, message.data());
       }
-      throw std::runtime_error("NVRTC: " + said.substr(0, said.find('\n')));
+      throw std::runtime_error("NVRTC: " + message.substr(0, message.find('\n')));
     }
     if (cubin_size(program, &size) != 0 || size == 0) {
       throw std::runtime_error("NVRTC made no code for this GPU");
@@ -244,7 +244,7 @@ class CudaKernels : public DeviceKernels {
 }  // namespace
 
 std::unique_ptr<DeviceKernels> open_cuda_kernels() {
-  auto made = std::make_unique<CudaKernels>();
+  auto opened = std::make_unique<CudaKernels>();
   // Dropout's bits are known in advance, so drawing some tests the compiler, the launch and the
   // arguments.
   const at::Device device(at::kCUDA, 0);
@@ -256,13 +256,14 @@ std::unique_ptr<DeviceKernels> open_cuda_kernels() {
   constexpr std::int64_t width = 20;
   constexpr double p = 0.3;
   DropoutDraws draws(rows, {{place}}, device);
-  const Tensor found = draws.drawn_by(*made, dropout, std::span(&place, 1), p, width).to(at::kCPU);
+  const Tensor found =
+      draws.drawn_by(*opened, dropout, std::span(&place, 1), p, width).to(at::kCPU);
   const Tensor wanted =
       dropout_multipliers({dropout, p, place.purpose, place.layer, rows}, width, at::kFloat).ne(0);
   if (!found.view(wanted.sizes()).equal(wanted)) {
     throw std::runtime_error("petlab's kernel for dropout computes other numbers on this GPU");
   }
-  return made;
+  return opened;
 }
 
 }  // namespace petlab::trainer

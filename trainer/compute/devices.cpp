@@ -16,9 +16,9 @@ namespace {
 bool may_have_cuda() {
   Dl_info cpu;
   if (dladdr(reinterpret_cast<const void*>(&at::globalContext), &cpu) == 0) return false;
-  const auto own = std::filesystem::path(cpu.dli_fname).parent_path();
+  const auto torch_folder = std::filesystem::path(cpu.dli_fname).parent_path();
   std::error_code error;
-  if (!std::filesystem::exists(own / "libtorch_cuda.so", error)) return false;
+  if (!std::filesystem::exists(torch_folder / "libtorch_cuda.so", error)) return false;
   void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
   if (driver == nullptr) return false;
   dlclose(driver);
@@ -57,8 +57,8 @@ namespace internal {
 std::optional<std::string> open_cuda(const char* library) {
   // Never closed, because it has registered itself with LibTorch.
   if (dlopen(library, RTLD_NOW | RTLD_GLOBAL) == nullptr) {
-    const char* said = dlerror();
-    const std::string why = said == nullptr ? library : said;
+    const char* error = dlerror();
+    const std::string why = error == nullptr ? library : error;
     if (why.rfind(library, 0) == 0) {
       return std::string("LibTorch is a CPU build without ") + library +
              "; if nvidia-smi works, scripts/setup.sh installs a CUDA build";

@@ -166,19 +166,20 @@ class FrozenFeedForwardFunction : public Function<FrozenFeedForwardFunction> {
  private:
   static Tensor short_output_of(const Tensor& x, const FrozenFeedForward& layers,
                                 Tensor* derivative) {
-    const Tensor made = short_forward_product(x.to(at::kBFloat16), layers.inner.forward);
-    const std::int64_t width = made.size(1);
-    Tensor activated = at::empty_like(made);
+    const Tensor projected = short_forward_product(x.to(at::kBFloat16), layers.inner.forward);
+    const std::int64_t width = projected.size(1);
+    Tensor activated = at::empty_like(projected);
     std::uint16_t* kept = nullptr;
     if (derivative != nullptr) {
-      *derivative = at::empty_like(made);
+      *derivative = at::empty_like(projected);
       kept = mutable_short_numbers(*derivative);
     }
-    at::parallel_for(0, made.size(0), 64, [&](std::int64_t from, std::int64_t to) {
+    at::parallel_for(0, projected.size(0), 64, [&](std::int64_t from, std::int64_t to) {
       const std::int64_t at = from * width;
-      gelu_short_forward(
-          to - from, width, short_numbers(made) + at, layers.inner.bias.const_data_ptr<float>(),
-          mutable_short_numbers(activated) + at, kept == nullptr ? nullptr : kept + at);
+      gelu_short_forward(to - from, width, short_numbers(projected) + at,
+                         layers.inner.bias.const_data_ptr<float>(),
+                         mutable_short_numbers(activated) + at,
+                         kept == nullptr ? nullptr : kept + at);
     });
     return widened(short_forward_product(activated, layers.output.forward), layers.output.bias);
   }
@@ -197,10 +198,10 @@ class FrozenFeedForwardFunction : public Function<FrozenFeedForwardFunction> {
 
   static Tensor float_output_of(const Tensor& x, const FrozenFeedForward& layers,
                                 Tensor* derivative) {
-    Tensor made = forward_product(x, layers.inner.forward, layers.inner.bias).contiguous();
-    if (derivative != nullptr) *derivative = at::empty_like(made);
-    gelu_of(made, made, derivative);
-    return forward_product(made, layers.output.forward, layers.output.bias);
+    Tensor projected = forward_product(x, layers.inner.forward, layers.inner.bias).contiguous();
+    if (derivative != nullptr) *derivative = at::empty_like(projected);
+    gelu_of(projected, projected, derivative);
+    return forward_product(projected, layers.output.forward, layers.output.bias);
   }
 
   static Tensor float_gradient(const Tensor& given, const Tensor& derivative, const Tensor& inner,
@@ -370,10 +371,10 @@ std::vector<Tensor> apply_linears(const Tensor& x, std::initializer_list<LinearL
     return is_frozen_for(x, layer) && layer.weight.is_short();
   });
   if (!together) {
-    std::vector<Tensor> made;
+    std::vector<Tensor> outputs;
     for (const LinearLayer& layer : layers)
-      made.push_back(apply_linear(x, layer.weight, layer.bias));
-    return made;
+      outputs.push_back(apply_linear(x, layer.weight, layer.bias));
+    return outputs;
   }
   const bool differentiated = at::GradMode::is_enabled() && x.requires_grad();
   FrozenLinears frozen;

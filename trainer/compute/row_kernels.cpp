@@ -226,8 +226,8 @@ PETLAB_CLONES void gelu_numbers(std::int64_t n, const float* x, float* output, f
   }
 }
 
-// Not every instruction set vectorises loops with conditions over 16-bit numbers, but single blocks
-// are vectorised.
+// Loops with conditions over 16-bit numbers are not vectorised for every instruction set; single
+// blocks are.
 
 PETLAB_INLINE void widen_block(const std::uint16_t* x, float* output) {
   const auto bits = *reinterpret_cast<const Vector<std::uint16_t>*>(x);

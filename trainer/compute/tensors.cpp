@@ -108,9 +108,9 @@ TensorView to_view(const Tensor& tensor) {
 }
 
 Tensor with_zero_filling(const Tensor& of, std::int64_t rows) {
-  Tensor made = at::empty_like(of);
-  if (made.size(0) > rows) made.narrow(0, rows, made.size(0) - rows).zero_();
-  return made;
+  Tensor result = at::empty_like(of);
+  if (result.size(0) > rows) result.narrow(0, rows, result.size(0) - rows).zero_();
+  return result;
 }
 
 bool is_float_on_cpu(const Tensor& x) {

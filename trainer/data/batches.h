@@ -23,8 +23,7 @@ struct TokenisedSplit {
   /// tokenised for an encoder.
   std::vector<std::int32_t> target_ids;      // (all target tokens)
   std::vector<std::int64_t> target_offsets;  // (examples + 1)
-  std::vector<std::string>
-      references;  // (examples), the unmodified targets of text tasks; else empty
+  std::vector<std::string> references;       // (examples), unmodified text targets; else empty
   std::int64_t size() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
   std::int64_t tokens(std::int64_t example) const {
     return offsets[static_cast<std::size_t>(example) + 1] -

@@ -20,10 +20,9 @@ TaskData load_task_data(const sweeps::TaskDeclaration& task, const sweeps::TaskF
 /// The row numbers that a split rule assigns to each split, before any rows are left out. They
 /// refer to the file that the split comes from.
 struct SplitRows {
-  std::vector<std::int64_t> train;  // of the train file
-  std::vector<std::int64_t>
-      validation;                  // of the train file or (glue_small, given) the validation file
-  std::vector<std::int64_t> test;  // of the train, validation or test file
+  std::vector<std::int64_t> train;       // of the train file
+  std::vector<std::int64_t> validation;  // of the train or (glue_small, given) validation file
+  std::vector<std::int64_t> test;        // of the train, validation or test file
 };
 /// `train_rows` … are the numbers of rows of the files; 0 for a file that the rule does not need.
 SplitRows split_rows(sweeps::SplitRule rule, std::int64_t train_rows, std::int64_t validation_rows,

@@ -27,7 +27,8 @@ class FullFinetuning final : public Module {
       }
       trained_.push_back(std::move(trained));
     }
-    for (Backbone::Weights& weights : used) own_.push_back(frozen.with_weights(std::move(weights)));
+    for (Backbone::Weights& weights : used)
+      backbones_.push_back(frozen.with_weights(std::move(weights)));
   }
 
   void merge(std::int64_t /*task*/, bool /*frozen*/) override {
@@ -53,7 +54,7 @@ class FullFinetuning final : public Module {
 
   bool has_backbones() const override { return true; }
   const Backbone& backbone(const Backbone&, std::int64_t trial) const override {
-    return *own_[static_cast<std::size_t>(trial)];
+    return *backbones_[static_cast<std::size_t>(trial)];
   }
 
  private:
@@ -62,18 +63,18 @@ class FullFinetuning final : public Module {
   void each_leaf(Visit visit) {
     if (!apart_) return;
     const at::NoGradGuard no_grad;
-    for (std::size_t k = 0; k < own_.size(); ++k) {
+    for (std::size_t k = 0; k < backbones_.size(); ++k) {
       const auto trial = static_cast<std::int64_t>(k);
       for (const Parameter& parameter : trained_) {
-        visit(own_[k]->weights().find(parameter.name)->second, parameter.value.select(0, trial),
-              parameter.gradient.select(0, trial));
+        visit(backbones_[k]->weights().find(parameter.name)->second,
+              parameter.value.select(0, trial), parameter.gradient.select(0, trial));
       }
     }
   }
 
   bool apart_;
-  std::vector<Parameter> trained_;              // in the order of their names
-  std::vector<std::unique_ptr<Backbone>> own_;  // (K)
+  std::vector<Parameter> trained_;                    // in the order of their names
+  std::vector<std::unique_ptr<Backbone>> backbones_;  // (K)
 };
 
 }  // namespace

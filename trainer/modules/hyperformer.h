@@ -45,19 +45,19 @@ class Hyperformer final : public Module {
 
  private:
   /// A generated tensor of an adapter.
-  struct Made {
+  struct AdapterTensor {
     std::string name;
     std::vector<std::int64_t> shape;  // (out, in), or (out)
     std::int64_t size = 0;            // number of elements
   };
   /// One trial's generator of a stack's adapters. Its leaves share the memory of the parameters.
   struct WeightGenerator {
-    Tensor layer_id, position;        // (layers, E), (2, E)
-    Tensor hidden, hidden_bias;       // (H, 3 E), (H)
-    Tensor output, output_bias;       // (P, H), (P)
-    Tensor norm, norm_bias;           // (P)
-    std::vector<Tensor> made;         // for each Made: (size, P)
-    std::vector<Tensor> made_biases;  // for each Made: (size)
+    Tensor layer_id, position;    // (layers, E), (2, E)
+    Tensor hidden, hidden_bias;   // (H, 3 E), (H)
+    Tensor output, output_bias;   // (P, H), (P)
+    Tensor norm, norm_bias;       // (P)
+    std::vector<Tensor> weights;  // for each AdapterTensor: (size, P)
+    std::vector<Tensor> biases;   // for each AdapterTensor: (size)
   };
   /// The initial values of a trained tensor.
   enum class Start { zeros, ones, linear, embedding };
@@ -66,12 +66,12 @@ class Hyperformer final : public Module {
   void add(const std::string& name, std::vector<std::int64_t> shape, Start start, Place place);
   void add_generator(std::size_t side, const std::string& name);
   void place_adapters();
-  std::vector<Tensor> make_all(const WeightGenerator& own, const Tensor& task_embedding,
+  std::vector<Tensor> generate(const WeightGenerator& generator, const Tensor& task_embedding,
                                std::int64_t layers) const;
 
   sweeps::ModuleConfig config_;
   std::array<std::int64_t, 2> layers_;  // of the encoder, of the decoder
-  std::vector<Made> made_;
+  std::vector<AdapterTensor> adapter_tensors_;
   Placement placement_;
   std::vector<std::uint64_t> seeds_;  // (K)
   std::uint64_t stream_ = 0;          // for the next tensor with random initial values
@@ -80,7 +80,7 @@ class Hyperformer final : public Module {
   std::vector<std::array<WeightGenerator, 2>> generators_;  // (K): of the encoder, of the decoder
   Tensor generated_;  // (numbers of all adapters), with the graph back to the generators
   Tensor adapters_, adapters_gradient_;      // the same in the backbone's type
-  std::vector<std::vector<Tensor>> leaves_;  // (layer · 2 + position, Made) of (K, shape…)
+  std::vector<std::vector<Tensor>> leaves_;  // (layer · 2 + position, AdapterTensor) of (K, shape…)
 };
 
 }  // namespace petlab::trainer

@@ -22,9 +22,8 @@ struct Parameter {
   Tensor value;     // leading dimension K
   Tensor gradient;  // of the same shape; the module zeroes it
   Rate rate = Rate::module;
-  bool decayed = true;  // weight decay; not for biases and LayerNorms
-  std::optional<std::size_t> task =
-      std::nullopt;      // the only task that uses it; absent: all tasks use it
+  bool decayed = true;                             // weight decay; not for biases and LayerNorms
+  std::optional<std::size_t> task = std::nullopt;  // the only task that uses it; absent: all
   bool by_task = false;  // alternatively, dimension 1 has a slice for each task
   /// Whether checkpoints keep dimension 0, with size 1.
   bool trial_dimension_in_files = true;

@@ -73,8 +73,8 @@ void AddedTokens::split(std::string_view text, const std::function<void(std::str
     if (found->lstrip) {
       while (end > begin) {
         const std::size_t before = character_before(text, end);
-        std::size_t behind = before;
-        if (!is_white_space(next_code_point(text, behind))) break;
+        std::size_t after = before;
+        if (!is_white_space(next_code_point(text, after))) break;
         end = before;
       }
     }

@@ -67,8 +67,7 @@ const ByteAlphabet& alphabet() {
   return instance;
 }
 
-constexpr std::size_t kShortWord =
-    24;  // scanning all pairs is faster than a queue up to this length
+constexpr std::size_t kShortWord = 24;        // up to it, scanning all pairs beats a queue
 constexpr std::size_t kLongestCached = 64;    // bytes
 constexpr std::size_t kMostCached = 1 << 16;  // words
 
@@ -103,28 +102,28 @@ std::size_t gpt2_word_end(std::string_view text, std::size_t begin) {
   if (kind == Kind::space) {
     // A single plain space belongs to the word after it.
     if (text[begin] == ' ' && position < text.size()) {
-      std::size_t behind = position;
-      const Kind next = next_kind(text, behind);
+      std::size_t after = position;
+      const Kind next = next_kind(text, after);
       if (next != Kind::space) {
         kind = next;
-        position = behind;
+        position = after;
       }
     }
     if (kind == Kind::space) {
       std::size_t last = begin;  // start of the run's last character
       while (position < text.size()) {
-        std::size_t behind = position;
-        if (next_kind(text, behind) != Kind::space) return last == begin ? position : last;
+        std::size_t after = position;
+        if (next_kind(text, after) != Kind::space) return last == begin ? position : last;
         last = position;
-        position = behind;
+        position = after;
       }
       return position;
     }
   }
   while (position < text.size()) {
-    std::size_t behind = position;
-    if (next_kind(text, behind) != kind) break;
-    position = behind;
+    std::size_t after = position;
+    if (next_kind(text, after) != kind) break;
+    position = after;
   }
   return position;
 }
@@ -270,11 +269,11 @@ void ByteBpe::merge_long(std::vector<std::int32_t>& symbols) const {
     }
     at(top.left) = top.merged;
     at(top.right) = kNone;
-    const std::int32_t behind = next[static_cast<std::size_t>(top.right)];
-    next[static_cast<std::size_t>(top.left)] = behind;
-    if (behind != kNone) previous[static_cast<std::size_t>(behind)] = top.left;
+    const std::int32_t after = next[static_cast<std::size_t>(top.right)];
+    next[static_cast<std::size_t>(top.left)] = after;
+    if (after != kNone) previous[static_cast<std::size_t>(after)] = top.left;
     offer(previous[static_cast<std::size_t>(top.left)], top.left);
-    offer(top.left, behind);
+    offer(top.left, after);
   }
   std::erase(symbols, kNone);
 }

@@ -37,11 +37,11 @@ std::uint32_t number_at(std::string_view bytes, std::size_t at) {
 icu::BreakIterator& grapheme_iterator() {
   thread_local const std::unique_ptr<icu::BreakIterator> iterator = [] {
     UErrorCode failed = U_ZERO_ERROR;
-    std::unique_ptr<icu::BreakIterator> made(
+    std::unique_ptr<icu::BreakIterator> created(
         icu::BreakIterator::createCharacterInstance(icu::Locale::getRoot(), failed));
     if (U_FAILURE(failed))
       throw Error(std::string("ICU cannot segment graphemes: ") + u_errorName(failed));
-    return made;
+    return created;
   }();
   return *iterator;
 }

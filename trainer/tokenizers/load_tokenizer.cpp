@@ -65,9 +65,9 @@ class Settings {
         config_.json[name] = value;
         continue;
       }
-      const Json said =
+      const Json current =
           found->is_object() && found->contains("content") ? (*found)["content"] : *found;
-      if (!value.is_null() && said != value) {
+      if (!value.is_null() && current != value) {
         refuse(config_.name, name, *found, value.dump() + ", as in " + file);
       }
     }

@@ -130,15 +130,15 @@ std::vector<std::string> merged_pieces(const WordCounts& counts, std::int64_t si
       {"minloglevel", "2"}};
   auto status = sentencepiece::SentencePieceTrainer::Train(options, &words, &model);
   if (!status.ok()) refuse(size, status.ToString());
-  sentencepiece::SentencePieceProcessor made;
-  status = made.LoadFromSerializedProto(model);
+  sentencepiece::SentencePieceProcessor processor;
+  status = processor.LoadFromSerializedProto(model);
   if (!status.ok()) refuse(size, status.ToString());
   std::vector<std::string> pieces;
-  for (int id = 0; id < made.GetPieceSize(); ++id) {
-    const std::string& piece = made.IdToPiece(id);
+  for (int id = 0; id < processor.GetPieceSize(); ++id) {
+    const std::string& piece = processor.IdToPiece(id);
     std::size_t second = 0;
     next_code_point(piece, second);
-    if (!made.IsUnknown(id) && second < piece.size()) pieces.push_back(piece);
+    if (!processor.IsUnknown(id) && second < piece.size()) pieces.push_back(piece);
   }
   return pieces;
 }

@@ -32,8 +32,7 @@ class Vocabulary {
 
  private:
   std::string file_;
-  std::vector<std::optional<std::string>>
-      tokens_;  // by id; never changed, so views of it stay valid
+  std::vector<std::optional<std::string>> tokens_;  // by id; never changed, so views last
   std::unordered_map<std::string_view, std::int32_t> ids_;
 };
 

@@ -210,9 +210,10 @@ WordPiece::WordPiece(Vocabulary vocabulary, const WordPieceOptions& options)
   for (const std::string& token : {options.unk_token, options.cls_token, options.sep_token,
                                    options.pad_token, options.mask_token}) {
     const auto id = vocabulary_.find(token);
-    const bool there = std::any_of(added.begin(), added.end(),
-                                   [&](const AddedToken& other) { return other.content == token; });
-    if (id && !there) added.push_back({.content = token, .id = *id});
+    const bool exists = std::any_of(added.begin(), added.end(), [&](const AddedToken& other) {
+      return other.content == token;
+    });
+    if (id && !exists) added.push_back({.content = token, .id = *id});
   }
   vocab_size_ = vocabulary_.size();
   for (AddedToken& token : added) {

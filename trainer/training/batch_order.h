@@ -47,10 +47,9 @@ class BatchOrder {
   std::int64_t steps_an_epoch_ = 0;
   std::int64_t steps_ = 0;
   std::int64_t steps_an_evaluation_ = 0;
-  std::vector<std::size_t> task_of_step_;  // (steps); empty for a single task
-  std::vector<std::int64_t>
-      turn_of_step_;           // (steps); the number of earlier batches of the same task
-  std::vector<Epoch> epochs_;  // (tasks); each task's current epoch
+  std::vector<std::size_t> task_of_step_;   // (steps); empty for a single task
+  std::vector<std::int64_t> turn_of_step_;  // (steps); earlier batches of the same task
+  std::vector<Epoch> epochs_;               // (tasks); each task's current epoch
 };
 
 }  // namespace petlab::trainer

@@ -23,9 +23,9 @@ std::optional<std::string> why_not_in_one_gang(const sweeps::TrialConfig& one,
     return pointer.substr(1);
   };
   for (const auto& [field, value] : wanted.items()) {
-    const auto its = found.find(field);
-    if (its == found.end()) return named(field) + " is " + value.dump() + " and missing";
-    if (*its != value) return named(field) + " is " + value.dump() + " and " + its->dump();
+    const auto match = found.find(field);
+    if (match == found.end()) return named(field) + " is " + value.dump() + " and missing";
+    if (*match != value) return named(field) + " is " + value.dump() + " and " + match->dump();
   }
   for (const auto& [field, value] : found.items()) {
     if (!wanted.contains(field)) return named(field) + " is missing and " + value.dump();

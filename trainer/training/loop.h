@@ -59,7 +59,7 @@ class TrainingLoop {
   /// Returns the losses of the steps since the last call, by step and trial. Waits for the device.
   std::vector<std::vector<double>> take_losses();
   /// Passes the losses of the last steps to each trial.
-  void tell(const std::vector<std::vector<double>>& losses);
+  void report_losses(const std::vector<std::vector<double>>& losses);
   static bool is_checkpoint_due(const TrialProgress& trial);
   void test(const std::atomic<bool>& stop);
 

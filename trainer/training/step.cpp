@@ -11,10 +11,10 @@ namespace {
 
 Dropout dropout_of(std::span<const TrialProgress> trials, const Backbone& backbone) {
   const double configured = trials.front().config().training.dropout;
-  const DropoutRates own = backbone.dropout_rates();
+  const DropoutRates defaults = backbone.dropout_rates();
   Dropout dropout;
-  dropout.hidden = configured < 0 ? own.hidden : configured;
-  dropout.attention = configured < 0 ? own.attention : configured;
+  dropout.hidden = configured < 0 ? defaults.hidden : configured;
+  dropout.attention = configured < 0 ? defaults.attention : configured;
   dropout.step = static_cast<std::uint64_t>(trials.front().state().step);
   for (const TrialProgress& trial : trials) dropout.seeds.push_back(trial.config().seed.value);
   const at::Device device = backbone.placement().device;

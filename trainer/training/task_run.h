@@ -20,8 +20,8 @@ struct TaskRun {
 /// Immutable tasks that several owners may share.
 class SharedTasks {
  public:
-  SharedTasks(std::vector<TaskRun> own)  // NOLINT(google-explicit-constructor)
-      : all_(std::make_shared<const std::vector<TaskRun>>(std::move(own))) {}
+  SharedTasks(std::vector<TaskRun> tasks)  // NOLINT(google-explicit-constructor)
+      : all_(std::make_shared<const std::vector<TaskRun>>(std::move(tasks))) {}
   SharedTasks(
       std::shared_ptr<const std::vector<TaskRun>> all)  // NOLINT(google-explicit-constructor)
       : all_(std::move(all)) {}

@@ -50,9 +50,9 @@ std::string numerics_of(const protocol::TrialFile& trial) {
     const std::string model = base::gpu_model(trial.device_uuid);
     numerics["gpu"] = model.empty() ? "unknown" : model;
     numerics["libtorch"] = TORCH_VERSION;
-    const bool own =
+    const bool petlab_kernels =
         !why_not_on(trial.device) && device_kernels(placement_on(trial.device).device) != nullptr;
-    numerics["kernels"] = own ? "petlab" : "libtorch";
+    numerics["kernels"] = petlab_kernels ? "petlab" : "libtorch";
   }
   numerics["layout"] = "packed";
   numerics["gang"] = 1;
@@ -74,7 +74,7 @@ struct FileContents {
 };
 
 /// Computes the digests of the current files. Throws sweeps::Error if one is missing.
-FileContents look_at_files(const protocol::TrialFile& trial, sweeps::FileDigests& digests) {
+FileContents current_contents(const protocol::TrialFile& trial, sweeps::FileDigests& digests) {
   FileContents found;
   found.backbone = sweeps::backbone_digest(trial.backbone_folder, digests);
   for (const sweeps::TaskDeclaration& task : trial.tasks) {
@@ -95,15 +95,15 @@ void require_contents(const protocol::TrialFile& trial, const FileContents& foun
   require(trial.backbone_folder.string() + ": the backbone's digest", found.backbone,
           wanted.backbone);
   for (const auto& [task, digest] : wanted.data) {
-    const auto own = found.data.find(task);
+    const auto actual = found.data.find(task);
     require("task " + task + ": the digest of its data",
-            own == found.data.end() ? "none" : own->second, digest);
+            actual == found.data.end() ? "none" : actual->second, digest);
   }
 }
 
 /// Whether this line of a LibTorch error reports a device failure that no later call recovers from:
 /// an illegal access, a memory error, a lost GPU. Drivers and libraries all use these prefixes.
-bool tells_of_device(const std::string& line) {
+bool reports_device_failure(const std::string& line) {
   for (const char* const words : {"CUDA error: ", "HIP error: ", "cuDNN error: "}) {
     if (line.starts_with(words)) return true;
   }
@@ -115,7 +115,7 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 /// Whether this line of a LibTorch error reports too little memory. Errors of the CPU allocator and
 /// of a device's driver or libraries have no type of their own, so the text decides.
-bool tells_of_memory(const std::string& line) {
+bool reports_out_of_memory(const std::string& line) {
   for (const char* const words :
        {"can't allocate memory", "error: out of memory", "STATUS_ALLOC_FAILED"}) {
     if (line.find(words) != std::string::npos) return true;
@@ -176,7 +176,7 @@ class TrialRun {
                        load_tasks(trial_.tasks, trial_.config.data, trial_.data_folders, *backbone);
                    // Checks the files again, now that all of them have been read.
                    require_contents(
-                       trial_, look_at_files(trial_, backbones.digests()), files_,
+                       trial_, current_contents(trial_, backbones.digests()), files_,
                        " as when the trial started: the files changed while they were read");
                    return loaded;
                  }),
@@ -381,7 +381,7 @@ TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& bac
   try {
     const protocol::TrialFile trial = protocol::read_trial_file(directory.trial_json());
     started.numerics = numerics_of(trial);
-    FileContents files = look_at_files(trial, backbones.digests());
+    FileContents files = current_contents(trial, backbones.digests());
     started.backbone_digest = files.backbone;
     started.data_digests = files.data;
     started.provenance = provenance_of(trial);
@@ -411,9 +411,9 @@ TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& bac
     failed = {first_line(e.what_without_backtrace()), "out_of_memory"};
   } catch (const c10::Error& e) {
     const std::string line = first_line(e.what_without_backtrace());
-    failed = {line, tells_of_memory(line)   ? "out_of_memory"
-                    : tells_of_device(line) ? "device"
-                                            : "error"};
+    failed = {line, reports_out_of_memory(line)    ? "out_of_memory"
+                    : reports_device_failure(line) ? "device"
+                                                   : "error"};
   } catch (const DeviceError& e) {
     failed = {first_line(e.what()), "device"};
   } catch (const std::exception& e) {

@@ -391,16 +391,16 @@ def _frame(rows: list[Row], columns: list[str] | None = None) -> pandas.DataFram
             "data frames need pandas, which is not installed: pip install pandas; "
             "rows(), history_rows(), table_rows() and best_rows() give dicts without it"
         ) from error
-    made: dict[str, Any] = {}
+    series: dict[str, Any] = {}
     for name in rows[0] if rows else columns or []:
         values = [row[name] for row in rows]
         kind = _kind_of(name, values)
         if kind is float:
-            made[name] = pandas.Series(values, dtype="float64")
+            series[name] = pandas.Series(values, dtype="float64")
         elif kind in (bool, int) and None in values:
-            made[name] = pandas.array(values, dtype="boolean" if kind is bool else "Int64")
+            series[name] = pandas.array(values, dtype="boolean" if kind is bool else "Int64")
         elif kind in (bool, int):
-            made[name] = pandas.Series(values, dtype="bool" if kind is bool else "int64")
+            series[name] = pandas.Series(values, dtype="bool" if kind is bool else "int64")
         else:
-            made[name] = values
-    return pandas.DataFrame(made)
+            series[name] = values
+    return pandas.DataFrame(series)

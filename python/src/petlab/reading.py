@@ -67,8 +67,8 @@ def _updated_copy(
             text=True,
         )
         if done.returncode != 0:
-            said = done.stderr.replace(str(copy), str(file))
-            raise DatabaseError(said.removeprefix("petlab: ").strip())
+            message = done.stderr.replace(str(copy), str(file))
+            raise DatabaseError(message.removeprefix("petlab: ").strip())
         return _open(copy, "immutable=1")
 
 

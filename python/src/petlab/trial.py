@@ -79,22 +79,22 @@ class Task:
 
         Raises TrialFailed with the missing file and the folders that were searched.
         """
-        own = self.raw.get("folder")
-        folders = ([Path(own)] if own else []) + list(self.data_folders)
+        task_folder = self.raw.get("folder")
+        folders = ([Path(task_folder)] if task_folder else []) + list(self.data_folders)
         missing: list[list[str]] = []
         for layout in self.raw.get("layouts", ()):
             found: dict[str, Path | None] = dict.fromkeys(_SPLITS)
-            lacking = []
+            missing_files = []
             for part in _SPLITS:
                 name = layout.get(part, "")
                 if not name:
                     continue
                 found[part] = next((f / name for f in folders if (f / name).is_file()), None)
                 if found[part] is None:
-                    lacking.append(name)
-            if not lacking:
+                    missing_files.append(name)
+            if not missing_files:
                 return TaskFiles(layout, found["train"], found["validation"], found["test"])
-            missing.append(lacking)
+            missing.append(missing_files)
         first = min(missing, key=len)[0] if missing else "a layout of its files"
         searched = ", ".join(map(str, folders)) or "(none are set)"
         raise TrialFailed(
@@ -239,9 +239,9 @@ class Trial:
         now = time.monotonic()
         if now - self._progress_at >= _PROGRESS_SECONDS:
             self._progress_at = now
-            self._tell_progress()
+            self._write_progress()
 
-    def _tell_progress(self) -> None:
+    def _write_progress(self) -> None:
         if self._progress is None:
             return
         known = [loss for loss in self._losses if loss is not None]
@@ -271,7 +271,7 @@ class Trial:
         """
         if split not in _SPLITS:
             raise ValueError(f"split is {split!r}, must be train, validation or test")
-        self._tell_progress()
+        self._write_progress()
         self._events.write(
             "metric",
             step=self._step_or(step),
@@ -299,18 +299,18 @@ class Trial:
         """
         at = operator.index(step)
         self._step = at
-        self._tell_progress()
+        self._write_progress()
         folder = self.folder / "checkpoint"
         folder.mkdir(exist_ok=True)
         file = folder / f"step-{at}.ckpt"
-        made = folder / f".{file.name}.new-{os.getpid()}"
+        temporary = folder / f".{file.name}.new-{os.getpid()}"
         try:
-            self._write_state(made, state)
-            _sync(made)
-            made.rename(file)
+            self._write_state(temporary, state)
+            _sync(temporary)
+            temporary.rename(file)
         except BaseException:
             with contextlib.suppress(OSError):
-                made.unlink(missing_ok=True)
+                temporary.unlink(missing_ok=True)
             raise
         _sync(folder)
         self._events.write("checkpoint", step=at, path=f"checkpoint/{file.name}")
@@ -375,7 +375,7 @@ class Trial:
         `{"cola": {"train": 8551, "validation": 521, "test": 522}}`. Raises ValueError if the
         artifact is missing or outside the folder, and for a task that the trial does not have.
         """
-        self._tell_progress()
+        self._write_progress()
         fields: dict[str, Any] = {"step": self._step_or(step)}
         if artifact is not None:
             fields["artifact"] = self._synced_artifact(Path(artifact))

@@ -63,15 +63,15 @@ class Worker:
 
     def describe(self) -> dict[str, Any]:
         """Returns the object that `--describe` prints."""
-        known: dict[str, Any] = {
+        description: dict[str, Any] = {
             "name": self.name,
             "version": self.version,
             "protocol": _PROTOCOL,
             "numerics": self.numerics["version"],
         }
         if self.devices is not None:
-            known["devices"] = list(self.devices)
-        return known
+            description["devices"] = list(self.devices)
+        return description
 
     def run(self, train: Train, arguments: Sequence[str] | None = None) -> NoReturn:
         """Executes the command line and ends the process; it does not return.
