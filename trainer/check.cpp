@@ -25,7 +25,7 @@ namespace {
 
 using namespace petlab;
 
-// Prints what `look` throws.
+// Runs `look` and prints the error that it throws, if any.
 void report(const std::function<void()>& look) {
   try {
     look();

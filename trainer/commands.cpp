@@ -50,8 +50,9 @@ std::filesystem::path folder_of(const std::string& backbone) {
                                  std::filesystem::current_path());
 }
 
-/// Where digests of files, fast products and compiled kernels are remembered. A trial names its
-/// folders in full, so that a worker needs no home: without one it remembers in memory alone.
+/// Returns the folder for digests of files, the choice of product libraries and compiled kernels.
+/// Without a home directory it is empty, and these are kept in memory only. A worker needs no home,
+/// because a trial's paths are absolute.
 std::filesystem::path digest_cache() {
   try {
     return sweeps::find_locations(sweeps::process_environment()).cache();
@@ -60,7 +61,7 @@ std::filesystem::path digest_cache() {
   }
 }
 
-/// Which libraries multiply from now on, and where a GPU's compiled kernels are kept. Throws as
+/// Chooses the libraries for matrix products and the folder for compiled GPU kernels. Throws as
 /// choose_product_libraries.
 void prepare_computation(std::ostream& log) {
   if (const auto cache = digest_cache(); !cache.empty()) keep_kernels_in(cache / "kernels");
@@ -68,7 +69,7 @@ void prepare_computation(std::ostream& log) {
       choose_product_libraries(sweeps::process_environment(), digest_cache(), log));
 }
 
-/// The directories of a line of standard input: one, or a gang separated by tabs.
+/// Splits a line of standard input into directories: one, or a gang separated by tabs.
 std::vector<std::string> gang_of(const std::string& line) {
   std::vector<std::string> folders;
   std::size_t from = 0;
@@ -80,8 +81,7 @@ std::vector<std::string> gang_of(const std::string& line) {
   return folders;
 }
 
-/// A task as far as a prediction for the user's own texts needs it: the labels that the artifact
-/// has.
+/// A task declaration with the artifact's labels, sufficient to predict for the user's texts.
 sweeps::TaskDeclaration labelled_task(const std::string& name, const Artifact& artifact) {
   sweeps::TaskDeclaration task;
   task.name = name;
@@ -91,9 +91,9 @@ sweeps::TaskDeclaration labelled_task(const std::string& name, const Artifact& a
   return task;
 }
 
-/// The classes that name the head's outputs must be those it was trained with, in their order.
-void require_own_labels(const sweeps::TaskDeclaration& task, const std::string& from,
-                        const Artifact& artifact) {
+/// Throws unless the task's classes are those that the head was trained with, in the same order.
+void require_trained_labels(const sweeps::TaskDeclaration& task, const std::string& from,
+                            const Artifact& artifact) {
   const auto labels = artifact.labels.find(task.name);
   if (labels == artifact.labels.end()) {
     throw Error("the artifact has no labels of task " + task.name);
@@ -108,7 +108,7 @@ bool is_task_of(const sweeps::TrialConfig& config, const std::string& name) {
   return std::find(config.tasks.begin(), config.tasks.end(), name) != config.tasks.end();
 }
 
-/// The numbers of the artifact's tasks that the user asks for: all, unless some are named.
+/// The indices of the artifact's tasks that the user named; all tasks if none are named.
 std::vector<std::size_t> chosen_tasks(const sweeps::TrialConfig& config,
                                       const PredictOptions& options) {
   std::vector<std::size_t> all;
@@ -132,7 +132,7 @@ std::vector<sweeps::TaskDeclaration> tasks_of(const sweeps::TrialConfig& config,
       throw std::invalid_argument("--task " + file.string() + " declares " + task.name +
                                   ", must be a task of the artifact: " + listed(config.tasks));
     }
-    require_own_labels(task, "--task " + file.string(), artifact);
+    require_trained_labels(task, "--task " + file.string(), artifact);
     declared[task.name] = std::move(task);
   }
   std::vector<sweeps::TaskDeclaration> tasks;
@@ -140,7 +140,7 @@ std::vector<sweeps::TaskDeclaration> tasks_of(const sweeps::TrialConfig& config,
     if (const auto found = declared.find(name); found != declared.end()) {
       tasks.push_back(found->second);
     } else if (const sweeps::TaskDeclaration* const known = sweeps::find_task(name)) {
-      require_own_labels(*known, "the built-in task " + name, artifact);
+      require_trained_labels(*known, "the built-in task " + name, artifact);
       tasks.push_back(*known);
     } else if (!options.input.empty() && !texts) {
       tasks.push_back(labelled_task(name, artifact));
@@ -176,7 +176,8 @@ Split read_lines(const std::filesystem::path& file) {
   return split;
 }
 
-/// What a text-to-text model wrote, and what it says where the task asks for a class or a score.
+/// A text-to-text model's output as JSON: the text and, for tasks with classes or scores, the class
+/// or score that it stands for.
 ordered_json written_text(const sweeps::TaskDeclaration& task, const std::string& text,
                           double text_score) {
   ordered_json line = ordered_json::object();
@@ -200,13 +201,14 @@ void print_predictions(const sweeps::TaskDeclaration& task, const Predictions& p
   if (!predictions.texts.empty()) return;
   const std::size_t outputs = static_cast<std::size_t>(predictions.outputs);
   for (std::size_t i = 0; i < predictions.logits.size() / outputs; ++i) {
-    const float* const own = predictions.logits.data() + i * outputs;
+    const float* const example_logits = predictions.logits.data() + i * outputs;
     if (task.kind == sweeps::TaskKind::regression) {
       std::cout << ordered_json{{"score", predictions.scores[i]}} << "\n";
     } else {
       const auto predicted = static_cast<std::size_t>(predictions.classes[i]);
       std::cout << ordered_json{{"label", task.classes[predicted]},
-                                {"logits", std::vector<float>(own, own + outputs)}}
+                                {"logits",
+                                 std::vector<float>(example_logits, example_logits + outputs)}}
                 << "\n";
     }
   }
@@ -232,14 +234,14 @@ int run_worker(const std::vector<std::string>& folders) {
     const std::optional<std::string> line = lines.next();
     return line ? std::optional(gang_of(*line)) : std::nullopt;
   };
-  // Trials of a gang are trained one after the other: the numbers are the same.
+  // Trains the trials of a gang one after another, with the same numbers.
   const auto train = [&](const std::string& folder) {
     if (announced) std::cout << protocol::announcement(folder) << std::flush;
     return train_trial(folder, backbones, stop, system_clock(), std::cout);
   };
   const int code = train_gangs(next, train, stop);
   if (code == kDeviceFailed) {
-    // Nothing is freed: what lies on a device that failed may throw, or wait for it for ever.
+    // Exits without destructors: freeing memory on a failed device may throw or block for ever.
     std::cout << std::flush;
     std::_Exit(code);
   }
@@ -309,7 +311,7 @@ int run_tokenize(const TokenizeOptions& options) {
       throw std::invalid_argument("line " + std::to_string(number) + ": " + e.what());
     }
   }
-  // std::cin reads through stdin, and takes what that cannot read for its end.
+  // std::cin reads through stdin and takes a read error for the end of input.
   if (std::cin.bad() || std::ferror(stdin) != 0) {
     throw Error("standard input: cannot be read completely");
   }

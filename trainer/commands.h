@@ -8,65 +8,65 @@
 
 namespace petlab::trainer {
 
-// What petlab-trainer does, one function a command. Each returns the exit code and throws
-// std::invalid_argument for what the user wrote, std::runtime_error for files.
+// The commands of petlab-trainer, one function each. They return the exit code, and throw
+// std::invalid_argument for wrong arguments and std::runtime_error for files.
 
-/// `--describe`
+/// Implements `--describe`.
 int run_describe();
 
-/// Trains the trials in `folders`, or in those that standard input names where it is "-".
+/// Trains the trials in `folders`. If it is "-", reads the folders from standard input.
 int run_worker(const std::vector<std::string>& folders);
 
 struct PredictOptions {
   std::filesystem::path artifact;
-  std::string backbone;                             // empty: as the artifact's configuration says
-  std::vector<std::filesystem::path> data_folders;  // empty: those of the environment
-  /// Names of the artifact's tasks, of which the others are left out; and files of declarations, of
-  /// tasks that are not built in.
+  std::string backbone;  // empty: the one in the artifact's configuration
+  std::vector<std::filesystem::path> data_folders;  // empty: the folders of the environment
+  /// Names of the artifact's tasks to predict (empty: all), and files that declare tasks that are
+  /// not built in.
   std::vector<std::filesystem::path> tasks;
   std::string split = "test";
-  std::filesystem::path input;  // empty: the tasks' data
-  std::string device = "cpu";   // or cuda
+  std::filesystem::path input;  // empty: use the tasks' data
+  std::string device = "cpu";   // cpu or cuda
   int threads = 1;
 };
-/// Prints a JSON object of metrics for each task, or one a line of `input` with what is predicted
-/// and the head's outputs, or the text and its score.
+/// Prints a JSON object of metrics for each task. With `input`, prints one per line instead, with
+/// the prediction and the head's outputs, or the text and its score.
 int run_predict(const PredictOptions& options);
 
-/// The name of a format of fully fine-tuned backbones: a Hugging Face folder.
+/// The name of the export format for fully fine-tuned backbones: a Hugging Face folder.
 inline constexpr std::string_view kBackboneFormat = "huggingface";
 
 struct ExportOptions {
   std::filesystem::path artifact;
-  std::string format;    // a name of module_formats(), or kBackboneFormat
-  std::string backbone;  // empty: as the artifact's configuration says
-  std::string task;      // empty: the artifact's only one
+  std::string format;    // one of module_formats(), or kBackboneFormat
+  std::string backbone;  // empty: the one in the artifact's configuration
+  std::string task;      // empty: the artifact's only task
   std::filesystem::path out;
 };
-/// Writes the artifact's module, masks merged, as another library keeps it. Refuses the backbones
-/// that run_predict refuses.
+/// Writes the artifact's module in the format of another library, with masks merged. Refuses the
+/// same backbones as run_predict.
 int run_export(const ExportOptions& options);
 
 struct ImportOptions {
-  std::string format;  // a name of module_formats()
+  std::string format;  // one of module_formats()
   std::filesystem::path from;
   std::string backbone;
-  std::string task;  // built-in, or the file of a declaration; empty: one called "imported"
+  std::string task;  // built-in, or the file of a declaration; empty: "imported"
   std::filesystem::path out;
 };
-/// The opposite: an artifact that shares and masks nothing.
+/// Converts another library's module to an artifact without sharing or masks.
 int run_import(const ImportOptions& options);
 
 struct InitOptions {
-  std::filesystem::path config;              // config.json; its vocab_size does not count
-  std::vector<std::filesystem::path> texts;  // what the vocabulary is made of
-  std::int64_t vocabulary = 0;               // pieces, at most
-  std::uint64_t seed = 42;                   // of the weights
-  bool cased = false;                        // BERT: words as they are written
+  std::filesystem::path config;              // config.json; its vocab_size is ignored
+  std::vector<std::filesystem::path> texts;  // to build the vocabulary from
+  std::int64_t vocabulary = 0;               // maximum number of pieces
+  std::uint64_t seed = 42;                   // for the weights
+  bool cased = false;                        // BERT: keep upper and lower case
   std::filesystem::path out;                 // a new folder
 };
-/// Writes a T5, BERT or RoBERTa of random weights with a vocabulary of its own: config.json, the
-/// tokenizer's files, model.safetensors.
+/// Writes a T5, BERT or RoBERTa with random weights and a new vocabulary: config.json, the
+/// tokenizer's files and model.safetensors.
 int run_init(const InitOptions& options);
 
 struct TokenizeOptions {
@@ -82,9 +82,10 @@ struct ForwardOptions {
 };
 int run_forward(const ForwardOptions& options);
 
-/// "a, b, c".
+/// Joins the words as in "a, b, c".
 std::string listed(const std::vector<std::string>& words);
-/// What a head with these labels gives: "negative, positive", or "a score" where there are none.
+/// Describes the outputs of a head with these labels: "negative, positive", or "a score" if there
+/// are none.
 std::string outputs_in_words(const std::vector<std::string>& labels);
 
 }  // namespace petlab::trainer

@@ -35,8 +35,8 @@ void write_bytes(const std::filesystem::path& file, std::span<const char> bytes)
   write_file_atomically(file, {&part, 1});
 }
 
-/// What torch.save writes of a dict of tensors. torch::pickle_save tags the dict with a type, which
-/// torch.load refuses unless it is told to trust the file.
+/// Returns the bytes that torch.save writes for a dict of tensors. torch::pickle_save tags the dict
+/// with a type, which torch.load rejects unless told to trust the file.
 std::vector<char> torch_pickle(const std::vector<LayerTensor>& tensors) {
   c10::Dict<std::string, Tensor> dict;
   for (const LayerTensor& tensor : tensors) {
@@ -76,7 +76,7 @@ void write_module_file(const std::filesystem::path& file, const ModuleFile& cont
         tensors.emplace_back(tensor.name,
                              TensorView{DType::f32, tensor.shape, std::as_bytes(values), nullptr});
       }
-      // Hugging Face's readers want to know which library's tensors they are.
+      // Hugging Face's readers require the name of the framework.
       return write_safetensors(file, tensors, {{"format", "pt"}});
     }
     case ModuleFile::Kind::torch_pickle:
@@ -98,10 +98,10 @@ std::string summary(const LayeredModule& module) {
   return text;
 }
 
-/// The name that an imported module's task gets where the user names none.
+/// The name of an imported module's task if the user gives none.
 constexpr const char* kImportedTask = "imported";
 
-/// The task that a user names: built-in, or in a file.
+/// Returns the task that the user named: built-in, or declared in a file.
 sweeps::TaskDeclaration named_task(const std::string& name) {
   if (const sweeps::TaskDeclaration* const found = sweeps::find_task(name)) return *found;
   if (name.find('/') != std::string::npos || name.ends_with(".yaml") || name.ends_with(".yml")) {
@@ -119,7 +119,7 @@ bool has_generic_labels(const std::vector<std::string>& labels) {
   return true;
 }
 
-/// Makes the head that of the task, whose classes must be the head's outputs in their order.
+/// Assigns the task to the head. The task's classes must be the head's outputs, in the same order.
 void assign_task(LayeredHead& head, const std::string& name) {
   if (name.empty()) {
     head.task = kImportedTask;
@@ -140,8 +140,8 @@ void assign_task(LayeredHead& head, const std::string& name) {
 
 namespace {
 
-/// A fully fine-tuned backbone as a folder of its own, which is a backbone like any other: the
-/// weights by their names, and the other files as they are. Its heads are not part of it.
+/// Exports a fully fine-tuned backbone as a Hugging Face folder: the weights by name, and the other
+/// files unchanged. Its heads are not exported.
 int export_backbone(const Artifact& artifact, const sweeps::TrialConfig& config,
                     const std::filesystem::path& backbone, const std::filesystem::path& out) {
   if (config.module.kind != "full_finetuning") {
@@ -162,7 +162,8 @@ int export_backbone(const Artifact& artifact, const sweeps::TrialConfig& config,
                          TensorView{DType::f32, tensor.shape, std::as_bytes(values), nullptr});
   }
   write_safetensors(out / "model.safetensors", tensors, {{"format", "pt"}});
-  // config.json is the first of them, and written last: what has none is no backbone.
+  // Writes config.json, the first in the list, last: an incomplete folder is then not taken for a
+  // backbone.
   for (auto name = sweeps::kBackboneFiles.rbegin(); name != sweeps::kBackboneFiles.rend(); ++name) {
     if (!std::filesystem::exists(backbone / *name)) continue;
     const auto bytes = FileBytes::map(backbone / *name);

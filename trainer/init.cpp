@@ -1,5 +1,5 @@
-// `petlab-trainer init`: a backbone of the user's own, with a vocabulary of the user's texts and
-// random weights.
+// `petlab-trainer init`: creates a backbone with random weights and a vocabulary built from the
+// user's texts.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -44,14 +44,15 @@ void require_new_folder(const std::filesystem::path& folder) {
   if (failed) throw Error(folder.string() + ": cannot be created: " + failed.message());
 }
 
-/// A folder in the making.
-struct OwnBackbone {
+/// The contents of the new folder.
+struct NewBackbone {
   ordered_json config;
-  std::vector<std::pair<std::string, std::string>> files;  // the tokenizer's, by name
+  std::vector<std::pair<std::string, std::string>> files;  // the tokenizer's files, by name
   Backbone::Weights weights;
 };
 
-/// The field, or what Hugging Face takes where it is not there. Throws Error unless it is > 0.
+/// Returns the field, or `otherwise`, Hugging Face's default, if it is missing. Throws Error unless
+/// it is > 0.
 double positive_number(const ordered_json& config, const std::string& name, const char* field,
                        double otherwise) {
   const auto found = config.find(field);
@@ -62,24 +63,24 @@ double positive_number(const ordered_json& config, const std::string& name, cons
   return found->get<double>();
 }
 
-TokenizerFiles::File file_of(const OwnBackbone& own, std::string_view name) {
-  const auto found = std::find_if(own.files.begin(), own.files.end(),
+TokenizerFiles::File file_of(const NewBackbone& backbone, std::string_view name) {
+  const auto found = std::find_if(backbone.files.begin(), backbone.files.end(),
                                   [&](const auto& file) { return file.first == name; });
   return {found->first, found->second};
 }
 
-// One kind of backbone each: fills the configuration, the tokenizer's files and the weights.
-// `prepare` is called when the configuration is known to be right, before the vocabulary is made,
+// One function for each kind of backbone. It fills the configuration, the tokenizer's files and the
+// weights. It calls `prepare` once the configuration is valid, before it builds the vocabulary,
 // which takes a while.
 
 using Prepare = std::function<void()>;
 
-void make_t5(OwnBackbone& own, const InitOptions& options, const std::string& name,
+void make_t5(NewBackbone& backbone, const InitOptions& options, const std::string& name,
              const Prepare& prepare) {
-  const double factor = positive_number(own.config, name, "initializer_factor", 1.0);
-  parse_t5_config(own.config.dump(), name);
+  const double factor = positive_number(backbone.config, name, "initializer_factor", 1.0);
+  parse_t5_config(backbone.config.dump(), name);
   prepare();
-  own.files = {
+  backbone.files = {
       {"spiece.model", train_sentencepiece(options.texts, options.vocabulary)},
       {"tokenizer_config.json", ordered_json{{"tokenizer_class", "T5Tokenizer"},
                                              {"extra_ids", 0},
@@ -89,60 +90,61 @@ void make_t5(OwnBackbone& own, const InitOptions& options, const std::string& na
                                              {"unk_token", "<unk>"}}
                                         .dump(2) +
                                     "\n"}};
-  const auto tokenizer = make_tokenizer({.config = file_of(own, "tokenizer_config.json"),
-                                         .spiece_model = file_of(own, "spiece.model")});
-  own.config["vocab_size"] = tokenizer->vocab_size();
-  own.weights = random_t5_weights(parse_t5_config(own.config.dump(), name), factor, options.seed);
+  const auto tokenizer = make_tokenizer({.config = file_of(backbone, "tokenizer_config.json"),
+                                         .spiece_model = file_of(backbone, "spiece.model")});
+  backbone.config["vocab_size"] = tokenizer->vocab_size();
+  backbone.weights =
+      random_t5_weights(parse_t5_config(backbone.config.dump(), name), factor, options.seed);
 }
 
-void fill_encoder_weights(OwnBackbone& own, const InitOptions& options, const std::string& name,
-                          double deviation, const Tokenizer& tokenizer) {
-  own.config["vocab_size"] = tokenizer.vocab_size();
-  own.weights = random_encoder_weights(parse_encoder_config(own.config.dump(), name), deviation,
-                                       options.seed);
+void fill_encoder_weights(NewBackbone& backbone, const InitOptions& options,
+                          const std::string& name, double deviation, const Tokenizer& tokenizer) {
+  backbone.config["vocab_size"] = tokenizer.vocab_size();
+  backbone.weights = random_encoder_weights(parse_encoder_config(backbone.config.dump(), name),
+                                            deviation, options.seed);
 }
 
-void make_bert(OwnBackbone& own, const InitOptions& options, const std::string& name,
+void make_bert(NewBackbone& backbone, const InitOptions& options, const std::string& name,
                const Prepare& prepare) {
-  const double deviation = positive_number(own.config, name, "initializer_range", 0.02);
-  own.config["pad_token_id"] = 0;
-  parse_encoder_config(own.config.dump(), name);
+  const double deviation = positive_number(backbone.config, name, "initializer_range", 0.02);
+  backbone.config["pad_token_id"] = 0;
+  parse_encoder_config(backbone.config.dump(), name);
   prepare();
   WordPieceOptions words;
   words.lower_case = words.strip_accents = !options.cased;
-  own.files = {
+  backbone.files = {
       {"vocab.txt", train_wordpiece(options.texts, options.vocabulary, words)},
       {"tokenizer_config.json",
        ordered_json{{"tokenizer_class", "BertTokenizer"}, {"do_lower_case", !options.cased}}.dump(
            2) +
            "\n"}};
-  fill_encoder_weights(own, options, name, deviation,
-                       *make_tokenizer({.vocab_txt = file_of(own, "vocab.txt"),
-                                        .config = file_of(own, "tokenizer_config.json")}));
+  fill_encoder_weights(backbone, options, name, deviation,
+                       *make_tokenizer({.vocab_txt = file_of(backbone, "vocab.txt"),
+                                        .config = file_of(backbone, "tokenizer_config.json")}));
 }
 
-void make_roberta(OwnBackbone& own, const InitOptions& options, const std::string& name,
+void make_roberta(NewBackbone& backbone, const InitOptions& options, const std::string& name,
                   const Prepare& prepare) {
-  const double deviation = positive_number(own.config, name, "initializer_range", 0.02);
-  own.config["bos_token_id"] = 0;
-  own.config["pad_token_id"] = 1;
-  own.config["eos_token_id"] = 2;
-  parse_encoder_config(own.config.dump(), name);
+  const double deviation = positive_number(backbone.config, name, "initializer_range", 0.02);
+  backbone.config["bos_token_id"] = 0;
+  backbone.config["pad_token_id"] = 1;
+  backbone.config["eos_token_id"] = 2;
+  parse_encoder_config(backbone.config.dump(), name);
   prepare();
   const ByteBpeVocabulary vocabulary = train_byte_bpe(options.texts, options.vocabulary);
-  own.files = {{"vocab.json", vocabulary.vocab_json},
-               {"merges.txt", vocabulary.merges_txt},
-               {"tokenizer_config.json",
-                ordered_json{{"tokenizer_class", "RobertaTokenizer"}}.dump(2) + "\n"}};
-  fill_encoder_weights(own, options, name, deviation,
-                       *make_tokenizer({.vocab_json = file_of(own, "vocab.json"),
-                                        .merges = file_of(own, "merges.txt"),
-                                        .config = file_of(own, "tokenizer_config.json")}));
+  backbone.files = {{"vocab.json", vocabulary.vocab_json},
+                    {"merges.txt", vocabulary.merges_txt},
+                    {"tokenizer_config.json",
+                     ordered_json{{"tokenizer_class", "RobertaTokenizer"}}.dump(2) + "\n"}};
+  fill_encoder_weights(backbone, options, name, deviation,
+                       *make_tokenizer({.vocab_json = file_of(backbone, "vocab.json"),
+                                        .merges = file_of(backbone, "merges.txt"),
+                                        .config = file_of(backbone, "tokenizer_config.json")}));
 }
 
 struct KindOfBackbone {
   std::string_view model_type;
-  void (*make)(OwnBackbone&, const InitOptions&, const std::string&, const Prepare&);
+  void (*make)(NewBackbone&, const InitOptions&, const std::string&, const Prepare&);
 };
 constexpr std::array kBackboneKinds{KindOfBackbone{"t5", make_t5},
                                     KindOfBackbone{"bert", make_bert},
@@ -161,30 +163,30 @@ const KindOfBackbone& kind_of(const ordered_json& config, const std::string& nam
 
 int run_init(const InitOptions& options) {
   const std::string name = options.config.string();
-  OwnBackbone own;
-  own.config = base::parse_shallow_ordered_json(text_of(options.config), name);
-  if (!own.config.is_object())
-    throw Error(name + ": is a JSON " + own.config.type_name() + ", expected an object");
-  const KindOfBackbone& kind = kind_of(own.config, name);
+  NewBackbone backbone;
+  backbone.config = base::parse_shallow_ordered_json(text_of(options.config), name);
+  if (!backbone.config.is_object())
+    throw Error(name + ": is a JSON " + backbone.config.type_name() + ", expected an object");
+  const KindOfBackbone& kind = kind_of(backbone.config, name);
   if (options.cased && kind.model_type != "bert") {
     throw std::invalid_argument("--cased is for BERT's vocabularies, and " + name + " is a " +
                                 std::string(kind.model_type) + "'s, which are always cased");
   }
-  own.config["vocab_size"] = options.vocabulary;
-  kind.make(own, options, name, [&] { require_new_folder(options.out); });
+  backbone.config["vocab_size"] = options.vocabulary;
+  kind.make(backbone, options, name, [&] { require_new_folder(options.out); });
   std::vector<std::pair<std::string, TensorView>> tensors;
   std::int64_t count = 0;
-  for (const auto& [weight, tensor] : own.weights) {
+  for (const auto& [weight, tensor] : backbone.weights) {
     tensors.emplace_back(weight, to_view(tensor));
     count += tensor.numel();
   }
-  for (const auto& [file, text] : own.files) write_text(options.out / file, text);
+  for (const auto& [file, text] : backbone.files) write_text(options.out / file, text);
   write_safetensors(options.out / "model.safetensors", tensors, {{"format", "pt"}});
-  // Last: what has no config.json is no backbone.
-  write_text(options.out / "config.json", own.config.dump(2) + "\n");
+  // Written last: a folder without config.json is not taken for a backbone.
+  write_text(options.out / "config.json", backbone.config.dump(2) + "\n");
   std::cout << options.out.string() << ": " << kind.model_type << ", "
-            << own.config["vocab_size"].get<std::int64_t>() << " pieces, " << count << " weights"
-            << std::endl;
+            << backbone.config["vocab_size"].get<std::int64_t>() << " pieces, " << count
+            << " weights" << std::endl;
   return 0;
 }
 

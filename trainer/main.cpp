@@ -153,6 +153,6 @@ int main(int argc, char** argv) {
   petlab::base::StandardOutput output;
   bool is_worker = false;
   const int code = run(argc, argv, is_worker);
-  // A worker's results are its events; what it prints is a log.
+  // A worker's results are its events; its output is only a log.
   return is_worker ? code : output.end("petlab-trainer", code);
 }

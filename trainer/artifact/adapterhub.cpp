@@ -22,14 +22,14 @@ constexpr const char* kHubSafeWeights = "adapter.safetensors";
 constexpr const char* kHeadConfigFile = "head_config.json";
 constexpr const char* kHeadFile = "pytorch_model_head.bin";
 constexpr const char* kSafeHeadFile = "model_head.safetensors";
-// The release whose format is written.
+// The release of the library whose format is written.
 constexpr const char* kAdaptersVersion = "adapters.1.3.0";
 const std::string kNoAdapter = "petlab's adapter has no counterpart";
 
-/// petlab's names of the weights and the library's.
+/// A weight's name in petlab and in the library.
 struct Name {
-  const char* ours;
-  const char* theirs;
+  const char* petlab_name;
+  const char* library_name;
 };
 constexpr Name kNames[] = {{"down.weight", "adapter_down.0.weight"},
                            {"down.bias", "adapter_down.0.bias"},
@@ -40,16 +40,16 @@ std::string class_of(const EncoderConfig& config, const char* rest) {
   return (config.kind == EncoderKind::bert ? "Bert" : "Roberta") + std::string(rest);
 }
 
-/// The factor of which the library makes this bottleneck: it rounds d_model / factor down, as
-/// Python's // does, and so a factor that is rounded up would cost it one.
+/// The factor from which the library computes this bottleneck. It rounds d_model / factor down, as
+/// Python's // does, so a factor that is rounded up would lose one.
 double reduction_factor(std::int64_t d_model, std::int64_t bottleneck) {
   const auto d = static_cast<double>(d_model);
-  const auto made = [&](double factor) {
+  const auto bottleneck_from = [&](double factor) {
     return std::llround((d - std::fmod(d, factor)) / factor);
   };
   double factor = d / static_cast<double>(bottleneck);
-  if (made(factor) < bottleneck) factor = std::nextafter(factor, 0.0);
-  if (made(factor) != bottleneck) {
+  if (bottleneck_from(factor) < bottleneck) factor = std::nextafter(factor, 0.0);
+  if (bottleneck_from(factor) != bottleneck) {
     throw Error(fmt::format("module.bottleneck is {}: no reduction factor of {} yields it",
                             bottleneck, d_model));
   }
@@ -60,9 +60,9 @@ ModuleFile json_file(const char* name, const ordered_json& fields) {
   return {name, ModuleFile::Kind::json, fields.dump(2) + "\n", {}, {}};
 }
 
-/// The head of a module as the library saves it: of RoBERTa's own class, which models with and
-/// without exchangeable heads load; BERT's own class has its pooler in the backbone, so that only
-/// an exchangeable head can hold both layers.
+/// The head's files, as the library saves it. For RoBERTa, this is RoBERTa's own head class, which
+/// models with and without exchangeable heads load. BERT's own class has its pooler in the
+/// backbone, so only an exchangeable head can hold both layers.
 std::vector<ModuleFile> head_files(const LayeredModule& module, const EncoderConfig& config,
                                    const ordered_json& about) {
   const LayeredHead& head = module.head;
@@ -102,19 +102,19 @@ std::vector<ModuleFile> head_files(const LayeredModule& module, const EncoderCon
   return {std::move(weights), json_file(kHeadConfigFile, fields)};
 }
 
-/// The library's weights of an adapter after a layer's feed-forward: its prefix up to
-/// "adapter_down", in any name that releases have given it.
+/// The prefix of the library's weights for the adapter after a layer's feed-forward, up to
+/// "adapter_down", under any of the names that releases have used.
 std::string adapter_prefix(const ForeignTensors& tensors, const std::string& encoder,
                            const std::string& name, std::int64_t layer) {
   std::vector<std::string> tried;
   for (const char* place : {"adapters", "layer_text_task_adapters", "layer_text_lang_adapters"}) {
     for (const std::string& before : {encoder, std::string()}) {
       tried.push_back(fmt::format("{}encoder.layer.{}.output.{}.{}.", before, layer, place, name));
-      if (tensors.contains(tried.back() + kNames[0].theirs)) return tried.back();
+      if (tensors.contains(tried.back() + kNames[0].library_name)) return tried.back();
     }
   }
   throw Error(fmt::format("{}: has no tensor {}{}: petlab has an adapter in each layer",
-                          tensors.source(), tried.front(), kNames[0].theirs));
+                          tensors.source(), tried.front(), kNames[0].library_name));
 }
 
 ForeignTensors open_either(const std::filesystem::path& folder, const char* safe,
@@ -123,7 +123,7 @@ ForeignTensors open_either(const std::filesystem::path& folder, const char* safe
   return ForeignTensors(open_weights_file(std::filesystem::exists(file) ? file : folder / pickled));
 }
 
-/// Refuses what petlab's adapter does not do; returns the scale of its output.
+/// Rejects settings that petlab's adapter does not support. Returns the scale of its output.
 double read_adapter_fields(ForeignConfig& fields) {
   if (!fields.field("architecture").is_null()) {
     fields.refuse("architecture", "null", "petlab takes bottleneck adapters from this library");
@@ -143,7 +143,7 @@ double read_adapter_fields(ForeignConfig& fields) {
   const json& scaling = fields.field("scaling");
   if (!scaling.is_null() && !scaling.is_number()) fields.refuse("scaling", "a number", kNoAdapter);
   const double scale = fields.number("scaling", 1);
-  // What follows changes nothing once it is trained, or only where another field is switched on.
+  // These fields have no effect after training, or only together with other fields.
   fields.ignore({"reduction_factor", "init_weights", "init_weights_seed", "dropout",
                  "stochastic_depth", "adapter_residual_before_ln", "inv_adapter_reduction_factor",
                  "phm_dim", "factorized_phm_W", "shared_W_phm", "shared_phm_rule",
@@ -153,7 +153,7 @@ double read_adapter_fields(ForeignConfig& fields) {
   return scale;
 }
 
-/// Where the head's layers are, by its configuration; the backbone's own without one.
+/// The names of the head's layers, from its configuration; those of the backbone if it has none.
 HeadNames head_names(ForeignConfig& config, const EncoderConfig& encoder) {
   const std::string name = config.text("name", "");
   const std::string model = config.text("model_class", "");
@@ -194,8 +194,8 @@ HeadNames head_names(ForeignConfig& config, const EncoderConfig& encoder) {
   return names;
 }
 
-/// Names the head's outputs as label2id does, which must name each; without one they stay as they
-/// are.
+/// Names the head's outputs by label2id, which must name each of them. Without it, the labels stay
+/// as they are.
 void take_labels(LayeredHead& head, ForeignConfig config) {
   const json& map = config.field("label2id");
   if (map.is_null()) return;
@@ -204,7 +204,7 @@ void take_labels(LayeredHead& head, ForeignConfig config) {
     config.refuse("label2id", fmt::format("a label for each of the head's outputs, 0 to {}",
                                           head.outputs() - 1));
   }
-  // The label of a score says nothing.
+  // A regression head needs no label.
   if (!head.labels.empty()) head.labels = std::move(labels);
 }
 
@@ -223,7 +223,7 @@ LayeredHead read_hub_head(const std::filesystem::path& folder, const ModuleBackb
   ForeignTensors tensors = open_either(folder, kSafeHeadFile, kHeadFile);
   LayeredHead head = read_head(&tensors, names, backbone);
   tensors.refuse_others("petlab's head is a dense layer with tanh and an output layer");
-  // Of the model's own class the labels stand at the top.
+  // RoBERTa's own head class stores its labels at the top level.
   if (config.field("label2id").is_null() && config.field("config").is_object()) {
     take_labels(head, ForeignConfig(config.name() + ": config", config.field("config")));
   } else {
@@ -236,7 +236,7 @@ LayeredHead read_hub_head(const std::filesystem::path& folder, const ModuleBackb
 
 std::vector<ModuleFile> adapterhub_files(const LayeredModule& module, const EncoderConfig& config,
                                          const std::string& backbone) {
-  // The library makes a submodule of the name, which must have no dot.
+  // The library creates a submodule with this name, which must not contain dots.
   std::string name = module.head.task;
   std::replace(name.begin(), name.end(), '.', '_');
   ordered_json about{{"model_type", config.kind == EncoderKind::bert ? "bert" : "roberta"},
@@ -271,12 +271,13 @@ std::vector<ModuleFile> adapterhub_files(const LayeredModule& module, const Enco
   for (const LayerWeight& weight : layer_weights(module.family, module.d_model, module.size)) {
     const LayerTensor& all = module.weights.at(std::string(weight.name));
     const auto n = static_cast<std::ptrdiff_t>(elements(weight.shape));
-    const auto* const theirs = std::find_if(std::begin(kNames), std::end(kNames),
-                                            [&](Name one) { return one.ours == weight.name; });
+    const auto* const found = std::find_if(std::begin(kNames), std::end(kNames), [&](Name one) {
+      return one.petlab_name == weight.name;
+    });
     for (std::int64_t l = 0; l < module.layers; ++l) {
       const auto begin = all.values.begin() + l * n;
       weights.tensors.push_back({fmt::format("{}encoder.layer.{}.output.adapters.{}.{}",
-                                             encoder_prefix(config), l, name, theirs->theirs),
+                                             encoder_prefix(config), l, name, found->library_name),
                                  weight.shape,
                                  {begin, begin + n}});
     }
@@ -300,7 +301,8 @@ LayeredModule read_adapterhub(const std::filesystem::path& folder, const ModuleB
   module.layers = backbone.config.num_layers;
   ForeignTensors tensors = open_either(folder, kHubSafeWeights, kHubWeights);
   const std::string encoder = encoder_prefix(backbone.config);
-  const auto& first = tensors.shape(adapter_prefix(tensors, encoder, name, 0) + kNames[0].theirs);
+  const auto& first =
+      tensors.shape(adapter_prefix(tensors, encoder, name, 0) + kNames[0].library_name);
   module.size = first.empty() ? 0 : first.front();
   if (module.size < 1) {
     throw Error(fmt::format("{}: the adapter's bottleneck is {}, must be > 0", tensors.source(),
@@ -315,13 +317,14 @@ LayeredModule read_adapterhub(const std::filesystem::path& folder, const ModuleB
   for (std::int64_t l = 0; l < module.layers; ++l) {
     const std::string prefix = adapter_prefix(tensors, encoder, name, l);
     for (std::size_t i = 0; i < weights.size(); ++i) {
-      std::vector<float> own = tensors.take(prefix + kNames[i].theirs, weights[i].shape);
-      // The library scales the adapter's output.
+      std::vector<float> layer_values =
+          tensors.take(prefix + kNames[i].library_name, weights[i].shape);
+      // The library scales the adapter's output; petlab includes the scale in its weights.
       if (weights[i].name.starts_with("up.")) {
-        for (float& value : own) value = static_cast<float>(value * scale);
+        for (float& value : layer_values) value = static_cast<float>(value * scale);
       }
       auto& values = module.weights.find(weights[i].name)->second.values;
-      values.insert(values.end(), own.begin(), own.end());
+      values.insert(values.end(), layer_values.begin(), layer_values.end());
     }
   }
   tensors.refuse_others("petlab has an adapter after each layer's feed-forward");

@@ -33,7 +33,7 @@ std::int64_t count_kept(const std::vector<std::uint8_t>& mask) {
   return std::count_if(mask.begin(), mask.end(), [](std::uint8_t bit) { return bit != 0; });
 }
 
-/// Bits one after the other, without gaps between tensors.
+/// Packs bits without gaps between tensors.
 class BitWriter {
  public:
   void append(const std::vector<std::uint8_t>& mask) {
@@ -53,7 +53,7 @@ std::string_view bytes_of(std::span<const float> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
 }
 
-/// Numbers of a section, where they lie.
+/// Refers to the numbers of a section in place.
 class FloatPieces {
  public:
   void append(std::span<const float> values) {
@@ -70,13 +70,13 @@ class FloatPieces {
   std::uint64_t bits_ = 0;
 };
 
-/// An artifact's file in pieces, of which the dense numbers are the artifact's own.
+/// An artifact's file as a list of pieces. Those of dense numbers refer to the artifact's memory.
 class FilePieces {
  public:
   explicit FilePieces(const Artifact& artifact);
   FilePieces(const FilePieces&) = delete;
   FilePieces& operator=(const FilePieces&) = delete;
-  /// Calls take(piece) for each, in order.
+  /// Calls take(piece) for each piece, in order.
   template <typename Take>
   void each(Take take) const {
     take(std::string_view(container_.beginning));
@@ -84,12 +84,12 @@ class FilePieces {
   }
 
  private:
-  std::vector<std::vector<float>> kept_;  // of pruned tensors
+  std::vector<std::vector<float>> kept_;  // the kept values of pruned tensors
   std::string masks_, positions_;
   protocol::ArtifactPieces container_;
 };
 
-/// Checks what the caller gave for a tensor.
+/// Checks a tensor's name and size as passed by the caller.
 void check_tensor(const std::string& name, const Shape& shape, std::size_t found,
                   std::set<std::string>& names) {
   std::int64_t n = 1;
@@ -113,10 +113,10 @@ nlohmann::ordered_json tensor_entry(const std::string& name, const char* section
   return {{"name", name}, {"section", section}, {"shape", shape}};
 }
 
-/// Takes tensors off a section, one after the other.
+/// Reads the tensors of a section in order.
 class SectionReader {
  public:
-  /// `owner` keeps the container's bytes; without one they are copied.
+  /// `owner` keeps the container's bytes alive; without it, they are copied.
   SectionReader(const protocol::ArtifactContainer& container, ArtifactSectionKind kind,
                 std::shared_ptr<const void> owner)
       : kind_(kind), owner_(std::move(owner)) {

@@ -13,8 +13,8 @@
 
 namespace petlab::trainer {
 
-/// A tensor that is stored in 32 bits an element. Its numbers may lie in a trained model or in a
-/// mapped file, so that an artifact as large as its backbone takes no memory of its own.
+/// A tensor stored with 32 bits per element. Its numbers may be in a trained model or a mapped
+/// file, so that an artifact as large as its backbone takes no extra memory.
 struct ArtifactTensor {
   std::string name;
   std::vector<std::int64_t> shape;
@@ -22,7 +22,7 @@ struct ArtifactTensor {
   bool operator==(const ArtifactTensor&) const = default;
 };
 
-/// A mask, stored in one bit an element.
+/// A mask, stored with one bit per element.
 struct ArtifactMask {
   std::string name;
   std::vector<std::int64_t> shape;
@@ -30,48 +30,48 @@ struct ArtifactMask {
   bool operator==(const ArtifactMask&) const = default;
 };
 
-/// A tensor of which only the kept elements are stored (only_mask); `kept` goes to the section of
-/// positions, which the formula does not count.
+/// A tensor of which only the kept elements are stored (only_mask). `kept` goes to the section of
+/// positions, which does not count as storage.
 struct ArtifactSparse {
   std::string name;
   std::vector<std::int64_t> shape;
-  std::vector<float> values;       // row-major; read back as +0 where not kept
+  std::vector<float> values;       // row-major; elements that are not kept are read back as +0
   std::vector<std::uint8_t> kept;  // row-major, 0 or 1
   bool operator==(const ArtifactSparse&) const = default;
 };
 
-/// A trial's trained module, in memory. docs/reference/artifact.md has the format on disk.
+/// A trial's trained module in memory. docs/reference/artifact.md describes the format on disk.
 struct Artifact {
   std::string trial_id;
   std::string config = "{}";                     // the trial's configuration, JSON as text
   std::string backbone_digest;                   // may be empty
   std::string numerics;                          // the trainer's numerics version
-  std::int64_t step = 0;                         // optimizer step that was selected
-  std::optional<metrics::ModuleStorage> module;  // where the module has a storage formula
-  std::map<std::string, std::vector<std::string>> labels;  // by task; none for regression
+  std::int64_t step = 0;                         // the selected optimizer step
+  std::optional<metrics::ModuleStorage> module;  // if the module has a storage formula
+  std::map<std::string, std::vector<std::string>> labels;  // by task; regression tasks have none
   std::vector<ArtifactTensor> values;
   std::vector<ArtifactSparse> sparse;
   std::vector<ArtifactMask> masks;
-  std::vector<ArtifactTensor> head;  // not counted
+  std::vector<ArtifactTensor> head;  // does not count as storage
 };
 
-/// Bits of values (dense and kept ones) and masks, as stored. Where `module` is given it equals
-/// metrics::stored_bits(*module).
+/// The number of bits of values (dense and kept ones) and masks, as stored. If `module` is set, it
+/// equals metrics::stored_bits(*module).
 std::int64_t stored_bits(const Artifact& artifact);
 
-/// The file's bytes (docs/reference/artifact.md). Throws std::invalid_argument where shapes and
-/// sizes disagree, a name is there twice, or where stored_bits is not the formula's.
+/// Returns the file's bytes (docs/reference/artifact.md). Throws std::invalid_argument for shapes
+/// that do not fit sizes, duplicate names, or stored_bits that differ from the formula.
 std::string artifact_bytes(const Artifact& artifact);
 
-/// Writes them under a temporary name, synced and renamed. Throws as artifact_bytes does, and Error
-/// naming the file for what the system refuses.
+/// Writes the bytes to a temporary file, syncs and renames it. Throws as artifact_bytes, and Error
+/// with the file's name for errors of the system.
 void write_artifact(const std::filesystem::path& file, const Artifact& artifact);
 
-/// Reads it back, bit-identical; dense values and heads are views into the mapped file. Throws
-/// std::runtime_error naming the file and what was found and expected (truncated, damaged, older or
-/// newer version).
+/// Reads an artifact, bit-identical to the written one. Dense values and heads are views of the
+/// mapped file. Throws std::runtime_error, with the file and what was found and expected, for a
+/// truncated or damaged file or another version.
 Artifact read_artifact(const std::filesystem::path& file);
-/// The same from bytes, which are copied; `name` stands for the file in messages.
+/// The same from bytes, which are copied. `name` replaces the file in messages.
 Artifact parse_artifact(std::string_view bytes, const std::string& name);
 
 }  // namespace petlab::trainer

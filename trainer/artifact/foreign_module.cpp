@@ -43,8 +43,8 @@ std::vector<std::string> labels_in_order(std::vector<std::pair<double, std::stri
   return labels;
 }
 
-LayerTensor taken(ForeignTensors& from, const std::string& name,
-                  const std::vector<std::int64_t>& shape) {
+LayerTensor take_tensor(ForeignTensors& from, const std::string& name,
+                        const std::vector<std::int64_t>& shape) {
   return {name, shape, from.take(name, shape)};
 }
 
@@ -190,17 +190,18 @@ void ForeignTensors::refuse_others(const std::string& why) const {
   }
 }
 
-LayeredHead read_head(ForeignTensors* own, const HeadNames& names, const ModuleBackbone& backbone) {
+LayeredHead read_head(ForeignTensors* module, const HeadNames& names,
+                      const ModuleBackbone& backbone) {
   ForeignTensors frozen(backbone.weights);
   const std::int64_t d = backbone.config.d_model;
   struct Place {
     ForeignTensors* tensors;
     std::string name;
   };
-  const auto find = [&](const std::string& part, const std::vector<std::string>& in_own,
+  const auto find = [&](const std::string& part, const std::vector<std::string>& in_module,
                         const std::vector<std::string>& in_backbone) -> Place {
-    for (const std::string& name : in_own) {
-      if (own != nullptr && own->contains(name + ".weight")) return {own, name};
+    for (const std::string& name : in_module) {
+      if (module != nullptr && module->contains(name + ".weight")) return {module, name};
     }
     for (const std::string& name : in_backbone) {
       if (frozen.contains(name + ".weight")) return {&frozen, name};
@@ -209,7 +210,7 @@ LayeredHead read_head(ForeignTensors* own, const HeadNames& names, const ModuleB
     const auto look = [&](const ForeignTensors& tensors, const std::vector<std::string>& at) {
       for (const std::string& name : at) looked.push_back(name + " in " + tensors.source());
     };
-    if (own != nullptr) look(*own, in_own);
+    if (module != nullptr) look(*module, in_module);
     look(frozen, in_backbone);
     throw Error(
         fmt::format("the head's {} is missing; looked for {}", part, fmt::join(looked, ", ")));
@@ -217,16 +218,16 @@ LayeredHead read_head(ForeignTensors* own, const HeadNames& names, const ModuleB
   const Place dense = find("dense layer", names.dense, names.backbone_dense);
   const Place out = find("output layer", names.out, names.backbone_out);
   LayeredHead head;
-  head.dense_weight = taken(*dense.tensors, dense.name + ".weight", {d, d});
-  head.dense_bias = taken(*dense.tensors, dense.name + ".bias", {d});
+  head.dense_weight = take_tensor(*dense.tensors, dense.name + ".weight", {d, d});
+  head.dense_bias = take_tensor(*dense.tensors, dense.name + ".bias", {d});
   const std::vector<std::int64_t>& shape = out.tensors->shape(out.name + ".weight");
   const std::int64_t outputs = shape.empty() ? 0 : shape.front();
   if (outputs < 1) {
     throw Error(fmt::format("{}: tensor {}.weight has the shape {}, must have one row per output",
                             out.tensors->source(), out.name, shape_text(shape)));
   }
-  head.out_weight = taken(*out.tensors, out.name + ".weight", {outputs, d});
-  head.out_bias = taken(*out.tensors, out.name + ".bias", {outputs});
+  head.out_weight = take_tensor(*out.tensors, out.name + ".weight", {outputs, d});
+  head.out_bias = take_tensor(*out.tensors, out.name + ".bias", {outputs});
   if (outputs > 1) {
     head.labels = backbone.labels;
     if (std::ssize(head.labels) != outputs) {

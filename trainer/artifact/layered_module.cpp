@@ -38,7 +38,7 @@ Shape with_front(std::int64_t front, const Shape& shape) {
   return all;
 }
 
-/// What merges a weight of an artifact into one of each layer.
+/// Merges a weight of an artifact into a separate weight for each layer.
 class Merger {
  public:
   Merger(const Artifact& artifact, metrics::MaskCombination combine, std::size_t task)
@@ -83,7 +83,7 @@ class Merger {
     }
   }
 
-  /// Of a layer's mask element and a task's, as MaskedWeight multiplies by it: 0, 1, or 2 (add).
+  /// Combines a layer's mask element with a task's, as in MaskedWeight: 0, 1, or 2 (add).
   int combined(int layer, int task) const {
     switch (combine_) {
       case metrics::MaskCombination::or_:
@@ -131,8 +131,9 @@ std::string_view kind_of(ModuleFamily family) {
   throw std::logic_error("a family without a row in the catalog");
 }
 
-/// What an artifact says of its module it says twice: by itself and in its configuration.
-void require_one_story(const metrics::ModuleStorage& stored, const sweeps::TrialConfig& config) {
+/// An artifact describes its module twice, directly and in its configuration. Both must agree.
+void require_matching_config(const metrics::ModuleStorage& stored,
+                             const sweeps::TrialConfig& config) {
   const auto require = [](std::string_view field, const auto& found, const auto& wanted) {
     if (found == wanted) return;
     throw Error(fmt::format("the artifact's module.{} is {}, must be {}, as its config has it",
@@ -163,7 +164,7 @@ std::vector<LayerWeight> layer_weights(ModuleFamily family, std::int64_t d, std:
     case ModuleFamily::prefix:
       return {{"P", {size, 2 * d}}};
     case ModuleFamily::hypernetwork:
-      break;  // of no layer
+      break;  // has no weights per layer
   }
   throw std::logic_error("a family without weights");
 }
@@ -174,7 +175,7 @@ LayeredModule layered_module(const Artifact& artifact, const sweeps::TrialConfig
     throw Error(
         fmt::format("module.kind is {}, which has no weights of its own", config.module.kind));
   }
-  require_one_story(*artifact.module, config);
+  require_matching_config(*artifact.module, config);
   if (artifact.module->family == ModuleFamily::hypernetwork) {
     throw Error(
         fmt::format("module.kind is {}, whose hypernetwork generates the layers' weights: other "

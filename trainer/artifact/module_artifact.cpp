@@ -13,7 +13,7 @@
 namespace petlab::trainer {
 namespace {
 
-/// The tensor's own memory wherever it can be had.
+/// Shares the tensor's memory if it is contiguous float32 on the CPU, else copies it.
 SharedFloats floats_of(const Tensor& tensor) {
   auto kept = std::make_shared<const Tensor>(tensor.detach().to(at::kCPU, at::kFloat).contiguous());
   const std::span values(kept->const_data_ptr<float>(), static_cast<std::size_t>(kept->numel()));

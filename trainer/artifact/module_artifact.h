@@ -10,14 +10,14 @@
 
 namespace petlab::trainer {
 
-/// Puts the model's stored weights, masks and heads into `artifact` (values, sparse, masks, head,
-/// labels, module): what a prediction needs and no more. Values and heads are the model's own
-/// memory, so that the model must not change before the artifact is written.
+/// Stores the model's weights, masks and heads in `artifact` (values, sparse, masks, head, labels,
+/// module): everything that a prediction needs. Values and heads refer to the model's memory, so
+/// the model must not change before the artifact is written.
 void store_model(TrialModel& model, const sweeps::TrialConfig& config,
                  const std::vector<sweeps::TaskDeclaration>& tasks, Artifact& artifact);
 
-/// The opposite: a model of the artifact's configuration on `pretrained`, ready to predict. Throws
-/// Error naming the tensor that is missing or misshapen.
+/// The inverse: creates a model with the artifact's configuration on `pretrained`, ready for
+/// predictions. Throws Error naming a tensor that is missing or has the wrong shape.
 TrialModel load_model(const Artifact& artifact, const sweeps::TrialConfig& config,
                       const std::vector<sweeps::TaskDeclaration>& tasks,
                       const Pretrained& pretrained);

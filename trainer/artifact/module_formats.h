@@ -13,12 +13,12 @@
 
 namespace petlab::trainer {
 
-/// The backbone that a module of another library was trained on.
+/// The backbone that another library's module was trained on.
 struct ModuleBackbone {
   std::filesystem::path folder;
   EncoderConfig config;
-  StoredWeights weights;            // its pooler and classifier may be the module's head
-  std::vector<std::string> labels;  // id2label of its config.json; empty where it has none
+  StoredWeights weights;            // may include the module's head: pooler and classifier
+  std::vector<std::string> labels;  // id2label of config.json; empty without it
 };
 /// Reads config.json and maps the weights. Throws Error as read_encoder_config and open_weights.
 ModuleBackbone open_module_backbone(const std::filesystem::path& folder);
@@ -28,9 +28,9 @@ struct ModuleFile {
   enum class Kind { json, safetensors, torch_pickle };
   std::string name;
   Kind kind = Kind::json;
-  std::string json;                  // a JSON file's text
-  std::vector<LayerTensor> tensors;  // the others' content
-  std::string preferred;             // a file that readers take instead where both are there
+  std::string json;                  // text of a JSON file
+  std::vector<LayerTensor> tensors;  // content of other files
+  std::string preferred;             // readers prefer this file if both exist
 };
 
 /// A row of the table of formats (docs/guides/use-a-trained-module.md).
@@ -38,22 +38,22 @@ struct ModuleFormat {
   std::string_view name;
   std::string_view help;
   metrics::ModuleFamily family;
-  /// The module's files for a backbone of `config` that the artifact calls `backbone`.
+  /// Returns the module's files, for a backbone of `config` with the artifact's name `backbone`.
   std::vector<ModuleFile> (*files)(const LayeredModule& module, const EncoderConfig& config,
                                    const std::string& backbone);
-  /// Reads a folder. The head's task has no name yet. Throws Error naming the file and the field or
-  /// tensor, for whatever petlab's module of that family cannot do too.
+  /// Reads a folder. The head's task has no name yet. Throws Error, with the file and the field or
+  /// tensor, for features that petlab's module of that family lacks.
   LayeredModule (*read)(const std::filesystem::path& folder, const ModuleBackbone& backbone);
 };
 
-/// peft, adapterhub.
+/// The formats: peft, adapterhub.
 std::span<const ModuleFormat> module_formats();
-/// Throws std::invalid_argument naming the formats that there are, and `also`, which the caller has
-/// besides.
+/// Returns a format. Throws std::invalid_argument with the existing formats and `also`, a further
+/// one that the caller supports.
 const ModuleFormat& module_format(std::string_view name, std::string_view also = {});
 
-/// The module's files, as `format` has them. Throws std::invalid_argument where the module is of
-/// another family, Error where it does not fit the backbone.
+/// Returns the module's files in `format`. Throws std::invalid_argument for a module of another
+/// family, and Error if it does not fit the backbone.
 std::vector<ModuleFile> module_files(const ModuleFormat& format, const LayeredModule& module,
                                      const EncoderConfig& config, const std::string& backbone);
 

@@ -20,8 +20,8 @@ constexpr const char* kPeftOldWeights = "adapter_model.bin";
 const std::string kModel = "base_model.model.";
 const std::string kNoLora = "petlab's LoRA has no counterpart";
 
-/// Where the model keeps the head's two layers: RoBERTa's classifier has both, BERT's has the
-/// second, and its pooler is the first.
+/// The names of the head's two layers in the model. RoBERTa's classifier has both; BERT's
+/// classifier is the second, and its pooler the first.
 struct HeadPlaces {
   std::string dense, out;
 };
@@ -30,13 +30,13 @@ HeadPlaces head_places(const EncoderConfig& config) {
   return {"classifier.dense", "classifier.out_proj"};
 }
 
-/// "query.lora_A" in layer 3 -> encoder.layer.3.attention.self.query.lora_A.weight
+/// "query.lora_A" in layer 3 becomes encoder.layer.3.attention.self.query.lora_A.weight.
 std::string place_of(std::string_view weight, std::int64_t layer) {
   return fmt::format("encoder.layer.{}.attention.self.{}.weight", layer, weight);
 }
 
 void check_targets(const ForeignConfig& config, const json& targets) {
-  // A text is a pattern: what it matched is in the file, by name.
+  // A string is a pattern. The file's tensors show by name what it matched.
   if (!targets.is_array()) return;
   for (const json& target : targets) {
     const std::string name = target.is_string() ? target.get<std::string>() : target.dump();
@@ -48,7 +48,8 @@ void check_targets(const ForeignConfig& config, const json& targets) {
 }
 
 void check_initialisation(ForeignConfig& config) {
-  // Others change the backbone's weights too, so that the module is not the difference to them.
+  // Other initialisations change the backbone's weights too, so the module alone is not the
+  // difference.
   const json& init = config.field("init_lora_weights");
   if (!init.is_null() && !init.is_boolean() && init != "gaussian" && init != "eva") {
     config.refuse("init_lora_weights", "true, false, \"gaussian\" or \"eva\"",
@@ -118,7 +119,7 @@ LayeredModule read_peft(const std::filesystem::path& folder, const ModuleBackbon
   module.size = rank.get<std::int64_t>();
   module.alpha = config.number("lora_alpha", 8);
   if (!(module.alpha > 0)) config.refuse("lora_alpha", "> 0");
-  // The same scale in petlab's terms.
+  // Converts to petlab's definition of the scale.
   if (config.flag("use_rslora", false)) {
     module.alpha *= std::sqrt(static_cast<double>(module.size));
   }
@@ -134,7 +135,7 @@ LayeredModule read_peft(const std::filesystem::path& folder, const ModuleBackbon
   const auto safetensors = folder / kPeftWeights;
   ForeignTensors tensors(open_weights_file(
       std::filesystem::exists(safetensors) ? safetensors : folder / kPeftOldWeights));
-  // A model without a head has no "roberta." before its encoder.
+  // A model without a head has no "roberta." before its encoder's names.
   std::string prefix = kModel + encoder_prefix(backbone.config);
   if (!tensors.contains(prefix + place_of("query.lora_A", 0)) &&
       tensors.contains(kModel + place_of("query.lora_A", 0))) {
@@ -144,8 +145,9 @@ LayeredModule read_peft(const std::filesystem::path& folder, const ModuleBackbon
     LayerTensor all{std::string(weight.name), weight.shape, {}};
     all.shape.insert(all.shape.begin(), module.layers);
     for (std::int64_t l = 0; l < module.layers; ++l) {
-      const std::vector<float> own = tensors.take(prefix + place_of(weight.name, l), weight.shape);
-      all.values.insert(all.values.end(), own.begin(), own.end());
+      const std::vector<float> layer_values =
+          tensors.take(prefix + place_of(weight.name, l), weight.shape);
+      all.values.insert(all.values.end(), layer_values.begin(), layer_values.end());
     }
     module.weights.emplace(weight.name, std::move(all));
   }

@@ -10,12 +10,12 @@
 
 namespace petlab::trainer {
 
-/// Numbers that nobody changes, wherever they lie (a vector, a trained tensor, a mapped file): kept
-/// alive and shared, never copied.
+/// Immutable numbers in any memory (a vector, a trained tensor, a mapped file), shared and kept
+/// alive, never copied.
 class SharedFloats {
  public:
   SharedFloats() = default;
-  /// Views `values`, which `owner` keeps alive.
+  /// A view of `values`; `owner` keeps their memory alive.
   SharedFloats(std::span<const float> values, std::shared_ptr<const void> owner)
       : values_(values), owner_(std::move(owner)) {}
   SharedFloats(std::vector<float> values) {

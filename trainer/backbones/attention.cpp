@@ -19,13 +19,13 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-/// What backward needs to know of the sequences.
+/// The layout of the sequences, kept for backward.
 struct Plan {
   std::vector<std::int64_t> query_offsets;
   std::vector<std::int64_t> key_offsets;
-  std::span<const std::int64_t> key_rows;   // only there in forward
+  std::span<const std::int64_t> key_rows;   // only valid in forward
   std::vector<std::int64_t> trials;         // (sequences)
-  std::vector<std::int64_t> probabilities;  // (sequences + 1): where each one's begin
+  std::vector<std::int64_t> probabilities;  // (sequences + 1): start of each one's probabilities
   std::int64_t heads = 1;
   std::int64_t prefix_length = 0;
   bool scaled = true;
@@ -51,8 +51,8 @@ struct Plan {
     }
   }
 
-  /// Calls work(s) for each sequence, on all threads. Sequences come sorted by length: long and
-  /// short ones are dealt out in turn, so that every thread has about as much to do.
+  /// Calls work(s) for each sequence, on all threads. Sequences come sorted by length, so long and
+  /// short ones are dealt out in turn to give every thread about the same work.
   template <typename Work>
   void each_sequence(const Work& work) const {
     const auto n = static_cast<std::int64_t>(trials.size());
@@ -100,7 +100,7 @@ struct KeptPlan : torch::CustomClassHolder {
   explicit KeptPlan(Plan of) : plan(std::move(of)) {}
 };
 
-/// Multipliers of one sequence's dropout: (queries, heads, keys).
+/// Fills the dropout multipliers of one sequence: (queries, heads, keys).
 template <typename T>
 void sequence_dropout(const Dropout& dropout, const AttentionShape& shape, std::size_t s,
                       std::int64_t trial, const SequenceAttention<T>& of,
@@ -172,7 +172,7 @@ class AttentionFunction : public Function<AttentionFunction> {
     plan.key_rows = {};
     context->save_for_backward({q, k, v, pk, pv, probabilities, b});
     context->saved_data["plan"] = c10::IValue::make_capsule(c10::make_intrusive<KeptPlan>(plan));
-    // Backward multiplies by the very number that forward did.
+    // Backward must multiply by exactly the factor that forward used.
     context->saved_data["scale"] =
         dropped ? static_cast<double>(dropout_scale(dropout->attention)) : 1.0;
     return output;
@@ -190,13 +190,14 @@ class AttentionFunction : public Function<AttentionFunction> {
     Tensor to_query = with_zero_filling(q, plan.query_offsets.back());
     Tensor to_key = with_zero_filling(saved[1], plan.key_offsets.back());
     Tensor to_value = with_zero_filling(saved[2], plan.key_offsets.back());
-    // Each sequence has a place of its own, so that the sum's order does not hang on threads.
+    // Each sequence writes its own gradient, so that the order of the sum does not depend on
+    // threads.
     Tensor to_prefix_key, to_prefix_value;
     if (plan.prefix_length > 0) {
       to_prefix_key = at::empty({sequences, plan.prefix_length, d_model}, q.options());
       to_prefix_value = at::empty_like(to_prefix_key);
     }
-    // Arguments that are absent have no number here.
+    // Autograd does not number absent arguments.
     const bool bias_wanted =
         saved[6].defined() && context->needs_input_grad(plan.prefix_length > 0 ? 5 : 3);
     Tensor to_bias;
@@ -242,12 +243,12 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
   }
   const bool known = query.scalar_type() == at::kFloat || query.scalar_type() == at::kDouble;
   if (!query.device().is_cpu() || !known) {
-    std::optional<Tensor> made = fused_attention(query, key, value, prefix, shape, dropout);
-    if (made) return *made;
+    std::optional<Tensor> result = fused_attention(query, key, value, prefix, shape, dropout);
+    if (result) return *result;
     DeviceKernels* const kernels = kernels_for_attention(shape, query.device());
     if (kernels != nullptr && shape.buckets != nullptr) {
-      made = device_attention(*kernels, query, key, value, prefix, shape, dropout);
-      if (made) return *made;
+      result = device_attention(*kernels, query, key, value, prefix, shape, dropout);
+      if (result) return *result;
     }
     return attention_of_operations(query, key, value, prefix, shape, dropout);
   }

@@ -12,40 +12,41 @@ namespace petlab::trainer {
 
 struct AttentionBuckets;
 
-/// Sequences of a packed batch as attention sees them: sequence s has the keys
-/// [keys.offsets[s], keys.offsets[s + 1]) and the queries [query_offsets[s], query_offsets[s + 1]).
-/// In self-attention these are the first of its tokens (all of them, or one), in cross-attention
-/// those of the other sequence.
+/// The sequences of a packed batch in an attention: sequence s has the keys [keys.offsets[s],
+/// keys.offsets[s + 1]) and the queries [query_offsets[s], query_offsets[s + 1]). In
+/// self-attention, the queries are its first tokens (all of them, or one); in cross-attention, the
+/// tokens of the matching sequence.
 struct AttentionShape {
   const PackedSequences& keys;
   std::span<const std::int64_t> query_offsets;  // (sequences + 1)
   std::int64_t num_heads = 1;
   std::int64_t layer = 0;
   bool scaled = true;   // scores are divided by sqrt(d_head)
-  bool causal = false;  // a query sees no token behind it; its position is its number
-  /// (heads, 2 · longest - 1), added to the scores by key's minus query's position, which is at
-  /// longest - 1 where they are the same. Undefined: nothing is added.
+  bool causal = false;  // queries see no later tokens; query i has position i
+  /// (heads, 2 · longest - 1), added to the scores by the key's position minus the query's; equal
+  /// positions use index longest - 1. Undefined: no bias.
   Tensor position_bias = {};
   Purpose dropout = Purpose::attention_dropout;
-  /// (key tokens): the row of key and value in which each lies, so that texts that began alike
-  /// share what they began with; empty: in order. Not differentiable.
+  /// (key tokens): the row of each token in key and value, so that texts with a common beginning
+  /// can share its rows; empty: in order. Not differentiable.
   std::span<const std::int64_t> key_rows = {};
-  /// attention_buckets() of this shape, which all layers of a pass share; nullptr: made when they
-  /// are needed. A CPU's kernel needs none.
+  /// attention_buckets() of this shape, shared by all layers of a pass. If nullptr, attention
+  /// computes them when needed; CPU kernels do not need them.
   const AttentionBuckets* buckets = nullptr;
 };
 
-/// softmax(query·keyᵀ / sqrt(d_head) + bias)·value for each sequence and head, in which every query
-/// sees the keys of its sequence (as `shape` says) and, before them, its trial's prefix. query
-/// (queries, width), key and value (tokens, width; any rows where key_rows names them); returns
-/// (queries, width), where width is heads · d_head. Dropout, where given, acts on the
+/// Computes softmax(query·keyᵀ / sqrt(d_head) + bias)·value for each sequence and head. Each query
+/// sees its trial's prefix and then the keys of its sequence (as `shape` says).
+///
+/// query is (queries, width), key and value (tokens, width), or any rows that key_rows refers to;
+/// returns (queries, width), where width is heads · d_head. Dropout, if given, acts on the
 /// probabilities. Differentiable.
 Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
                  const std::optional<Prefix>& prefix, const AttentionShape& shape,
                  const Dropout* dropout);
 
-/// The same out of LibTorch's own operations, on padded buckets of sequences of about one length:
-/// for devices without a kernel of ours, and to test it.
+/// The same from LibTorch's operations, on padded buckets of sequences of similar length. For
+/// devices without a petlab kernel, and for tests.
 Tensor attention_of_operations(const Tensor& query, const Tensor& key, const Tensor& value,
                                const std::optional<Prefix>& prefix, const AttentionShape& shape,
                                const Dropout* dropout);

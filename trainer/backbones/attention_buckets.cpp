@@ -12,14 +12,14 @@
 namespace petlab::trainer {
 namespace {
 
-/// Sequences up to so many tokens are of one class: to pad them costs less than another launch.
+/// Sequences up to this length share a class: padding them costs less than another launch.
 constexpr std::uint64_t kShort = 16;
 
 std::uint64_t length_class(std::int64_t length) {
   return std::bit_ceil(std::max(kShort, static_cast<std::uint64_t>(length)));
 }
 
-/// Where the sequences of a shape begin and end.
+/// Lengths and offsets of a shape's sequences.
 struct Lengths {
   const AttentionShape& shape;
   std::int64_t queries(std::size_t s) const {
@@ -33,34 +33,36 @@ struct Lengths {
   }
 };
 
-/// Numbers that are gathered on the host and copied to the device at once.
+/// Collects numbers on the host and copies them to the device in a single transfer.
 class OneCopy {
  public:
-  /// Where the next numbers begin.
+  /// The index of the next number.
   std::int64_t begin() const { return static_cast<std::int64_t>(numbers_.size()); }
   void add(std::int64_t number) { numbers_.push_back(number); }
-  void copy_to(at::Device device) { there_ = on_device(at::tensor(numbers_, at::kLong), device); }
-  /// Once they are copied.
-  Tensor part(std::int64_t begin, std::int64_t size) const { return there_.narrow(0, begin, size); }
+  void copy_to(at::Device device) { copied_ = on_device(at::tensor(numbers_, at::kLong), device); }
+  /// A part of the copied numbers. Call copy_to first.
+  Tensor part(std::int64_t begin, std::int64_t size) const {
+    return copied_.narrow(0, begin, size);
+  }
 
  private:
   std::vector<std::int64_t> numbers_;
-  Tensor there_;
+  Tensor copied_;
 };
 
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
-/// Which keys are hidden, and what is added to the scores.
+/// Sets the mask of hidden keys and the bias of the scores.
 void add_masks(AttentionBucket& bucket, const AttentionShape& shape) {
   const auto counted = bucket.lengths.options();
   const Tensor places = at::arange(bucket.keys, counted);
   if (bucket.keys_padded) bucket.hidden = places >= bucket.lengths.view({-1, 1, 1, 1});
   if (!shape.causal && !shape.position_bias.defined()) return;
-  // (queries, keys): key's minus query's position.
+  // (queries, keys): the key's position minus the query's.
   const Tensor distances = places.unsqueeze(0) - at::arange(bucket.queries, counted).unsqueeze(1);
   if (shape.causal) {
-    const Tensor behind = (distances > 0).unsqueeze(0).unsqueeze(0);
-    bucket.hidden = bucket.hidden.defined() ? bucket.hidden.logical_or(behind) : behind;
+    const Tensor later_keys = (distances > 0).unsqueeze(0).unsqueeze(0);
+    bucket.hidden = bucket.hidden.defined() ? bucket.hidden.logical_or(later_keys) : later_keys;
   }
   if (!shape.position_bias.defined()) return;
   const std::int64_t longest = (shape.position_bias.size(1) + 1) / 2;
@@ -82,10 +84,10 @@ AttentionBuckets attention_buckets(const AttentionShape& shape, std::int64_t row
   }
   const bool packed = for_kernels && kernels_for_attention(shape, device) != nullptr;
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::size_t>> classes;
-  AttentionBuckets made;
+  AttentionBuckets result;
   for (std::size_t s = 0; s < sequences; ++s) {
-    made.most_queries = std::max(made.most_queries, of.queries(s));
-    made.most_keys = std::max(made.most_keys, of.keys(s));
+    result.most_queries = std::max(result.most_queries, of.queries(s));
+    result.most_keys = std::max(result.most_keys, of.keys(s));
     if (packed || of.queries(s) == 0) continue;
     classes[{length_class(of.keys(s)), length_class(of.queries(s))}].push_back(s);
   }
@@ -121,7 +123,7 @@ AttentionBuckets attention_buckets(const AttentionShape& shape, std::int64_t row
     for (const std::size_t s : members) copy.add(of.keys(s));
     for (const std::size_t s : members) copy.add(trials[s]);
     for (const std::size_t s : members) copy.add(shape.keys.examples[s]);
-    made.all.push_back(std::move(bucket));
+    result.all.push_back(std::move(bucket));
   }
   const std::int64_t outputs = copy.begin();
   for (const std::int64_t row : output_rows) copy.add(row < 0 ? padded_rows : row);
@@ -133,8 +135,8 @@ AttentionBuckets attention_buckets(const AttentionShape& shape, std::int64_t row
   for (const std::int64_t offset : shape.keys.offsets) copy.add(offset);
 
   copy.copy_to(device);
-  for (std::size_t b = 0; b < made.all.size(); ++b) {
-    AttentionBucket& bucket = made.all[b];
+  for (std::size_t b = 0; b < result.all.size(); ++b) {
+    AttentionBucket& bucket = result.all[b];
     std::int64_t at = begins[b];
     const auto next = [&](std::int64_t size) {
       at += size;
@@ -151,14 +153,14 @@ AttentionBuckets attention_buckets(const AttentionShape& shape, std::int64_t row
                                        at::arange(bucket.queries, examples.options()).unsqueeze(0),
                                        std::vector<DrawnPlaces>{places});
   }
-  made.output_rows = copy.part(outputs, rows);
-  made.trials = copy.part(owners, static_cast<std::int64_t>(sequences));
-  made.examples = copy.part(owners + made.trials.size(0), made.trials.size(0));
+  result.output_rows = copy.part(outputs, rows);
+  result.trials = copy.part(owners, static_cast<std::int64_t>(sequences));
+  result.examples = copy.part(owners + result.trials.size(0), result.trials.size(0));
   const auto each = static_cast<std::int64_t>(sequences) + 1;
   const Tensor both = copy.part(starts, 2 * each).to(at::kInt);
-  made.query_starts = both.narrow(0, 0, each);
-  made.key_starts = both.narrow(0, each, each);
-  return made;
+  result.query_starts = both.narrow(0, 0, each);
+  result.key_starts = both.narrow(0, each, each);
+  return result;
 }
 
 }  // namespace petlab::trainer

@@ -9,31 +9,32 @@
 
 namespace petlab::trainer {
 
-/// Sequences of about one length, padded to the longest of them, which attention of operations runs
-/// at once.
+/// Sequences of similar length, padded to the longest, which attention_of_operations computes
+/// together.
 struct AttentionBucket {
   std::int64_t sequences = 0;
-  std::int64_t queries = 0;  // of the sequence that has most
+  std::int64_t queries = 0;  // in the longest sequence
   std::int64_t keys = 0;     // likewise, without a prefix
-  bool keys_padded = false;  // whether some sequence has fewer
-  Tensor query_rows;  // (sequences · queries): where each lies; padding takes any of its own
+  bool keys_padded = false;  // whether some sequence has fewer keys
+  Tensor query_rows;  // (sequences · queries): their rows; padding uses any row of its sequence
   Tensor key_rows;    // (sequences · keys)
-  Tensor lengths;     // (sequences): keys of each
+  Tensor lengths;     // (sequences): number of keys
   Tensor trials;      // (sequences)
-  /// Whether a query does not see a key, which broadcasts to (sequences, heads, queries, keys);
-  /// undefined where all see all.
+  /// True where a query does not see a key. Broadcasts to (sequences, heads, queries, keys).
+  /// Undefined if all queries see all keys.
   Tensor hidden;
-  /// What is added to the scores, which broadcasts likewise: the bias of positions, minus infinity
-  /// where a key is hidden. Undefined without such a bias. Differentiable.
+  /// Added to the scores, with the same broadcast: the position bias, and minus infinity for hidden
+  /// keys. Undefined without a position bias. Differentiable.
   Tensor bias;
   std::shared_ptr<DropoutDraws> draws;  // (sequences, queries)
 };
 
-/// How the sequences of a batch lie for attention on a device, which costs one copy to it.
+/// The layout of a batch's sequences for attention on a device. Creating it takes one copy to the
+/// device.
 struct AttentionBuckets {
   std::vector<AttentionBucket> all;  // empty if petlab's kernels compute attention: they need none
-  /// (query rows): the place of each among those of all buckets, end to end; behind them is a row
-  /// of zeros, for rows that are nobody's.
+  /// (query rows): the index of each row in the concatenated outputs of all buckets. They are
+  /// followed by a row of zeros, for rows that belong to no sequence.
   Tensor output_rows;
   Tensor query_starts, key_starts;  // (sequences + 1) of kInt
   Tensor trials, examples;          // (sequences)
@@ -41,10 +42,12 @@ struct AttentionBuckets {
   std::int64_t most_keys = 0;
 };
 
-/// The buckets of shape's sequences whose queries lie in `rows` rows. There are at most as many as
-/// powers of two up to the longest sequence, or pairs of them where keys are another sequence's.
-/// `layers`: how many have this shape, that of shape.layer the first; all else of it is theirs,
-/// too. With `for_kernels`, no buckets are made if kernels_for_attention() returns kernels.
+/// Creates the buckets of shape's sequences, whose queries occupy `rows` rows. There are at most as
+/// many buckets as powers of two up to the longest sequence, or as pairs of these for
+/// cross-attention.
+///
+/// `layers` layers, from shape.layer on, share this shape. With `for_kernels`, no buckets are
+/// created if kernels_for_attention() returns kernels.
 AttentionBuckets attention_buckets(const AttentionShape& shape, std::int64_t rows,
                                    std::int64_t layers, at::Device device, bool for_kernels = true);
 

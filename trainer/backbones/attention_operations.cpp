@@ -14,20 +14,21 @@ class BucketAttention {
                   const std::optional<Prefix>& prefix)
       : bucket_(bucket), shape_(shape), prefix_(prefix ? prefix->keys.size(1) : 0) {}
 
-  /// query, key, value: (sequences, heads, queries or prefix and keys, d_head). As query.
+  /// query, key and value are (sequences, heads, queries or prefix and keys, d_head). Returns the
+  /// shape of query.
   Tensor operator()(const Tensor& query, const Tensor& key, const Tensor& value,
                     const Dropout* dropout) const {
     const double scale = shape_.scaled ? 1.0 / std::sqrt(static_cast<double>(query.size(3))) : 1.0;
     const Tensor bias = behind_prefix(bucket_.bias);
     const Tensor hidden = bias.defined() ? Tensor() : behind_prefix(bucket_.hidden);
     if (dropout == nullptr || dropout->attention <= 0) {
-      // LibTorch takes the fastest kernel that the device has for it.
+      // LibTorch chooses the device's fastest kernel.
       std::optional<Tensor> mask;
       if (bias.defined()) mask = bias;
       if (hidden.defined()) mask = hidden.logical_not();
       return at::scaled_dot_product_attention(query, key, value, mask, 0.0, false, scale);
     }
-    // Scores are not rounded before their exponent, as in the kernels that evaluation takes.
+    // As in the fused kernels for evaluation, scores are not rounded before the exponential.
     const at::ScalarType type = query.scalar_type();
     const at::ScalarType of_scores = type == at::kDouble ? at::kDouble : at::kFloat;
     Tensor scores = at::matmul(query.to(of_scores) * scale, key.to(of_scores).transpose(2, 3));
@@ -41,7 +42,7 @@ class BucketAttention {
   }
 
  private:
-  /// What there is of the keys, with zeros (or false) for the prefix before them, which all see.
+  /// Extends a tensor over the keys by zeros (or false) for the prefix, which all queries see.
   Tensor behind_prefix(const Tensor& of_keys) const {
     if (!of_keys.defined() || prefix_ == 0) return of_keys;
     return at::constant_pad_nd(of_keys, {prefix_, 0});
@@ -54,7 +55,7 @@ class BucketAttention {
     Tensor drawn = bucket_.draws->kept(dropout, {shape_.dropout, shape_.layer}, dropout.attention,
                                        heads * keys);  // (sequences, queries, heads · keys)
     if (bucket_.keys_padded) {
-      // The numbers of a row are those of its own keys, head by head, without padding.
+      // A row's random numbers are numbered by its keys, head by head, without padding.
       const auto counted = bucket_.lengths.options();
       const Tensor begin = at::arange(heads, counted).view({1, heads, 1}) *
                            (bucket_.lengths + prefix_).view({-1, 1, 1});
@@ -77,10 +78,10 @@ Tensor attention_of_operations(const Tensor& query, const Tensor& key, const Ten
                                const std::optional<Prefix>& prefix, const AttentionShape& shape,
                                const Dropout* dropout) {
   if (shape.buckets == nullptr || shape.buckets->all.empty()) {
-    const AttentionBuckets made =
+    const AttentionBuckets buckets =
         attention_buckets(shape, query.size(0), 1, query.device(), /*for_kernels=*/false);
     AttentionShape with_buckets = shape;
-    with_buckets.buckets = &made;
+    with_buckets.buckets = &buckets;
     return attention_of_operations(query, key, value, prefix, with_buckets, dropout);
   }
   const std::int64_t heads = shape.num_heads;
@@ -90,11 +91,11 @@ Tensor attention_of_operations(const Tensor& query, const Tensor& key, const Ten
     const auto by_heads = [&](const Tensor& rows) {
       return rows.view({bucket.sequences, -1, heads, width / heads}).transpose(1, 2);
     };
-    const auto seen = [&](const Tensor& own, const Tensor* before) {
+    const auto seen = [&](const Tensor& tokens, const Tensor* before) {
       const Tensor rows =
-          own.index_select(0, bucket.key_rows).view({bucket.sequences, bucket.keys, width});
+          tokens.index_select(0, bucket.key_rows).view({bucket.sequences, bucket.keys, width});
       if (before == nullptr) return by_heads(rows);
-      // Of one trial it need not be found, nor its gradient added up row by row.
+      // With a single trial, expanding needs no index, and its gradient is not summed row by row.
       const Tensor prefixes = before->size(0) == 1
                                   ? before->expand({bucket.sequences, before->size(1), width})
                                   : before->index_select(0, bucket.trials);

@@ -43,21 +43,21 @@ Tensor Pass::changed_projection(Site site, std::int64_t layer, const Tensor& x,
 
 Tensor AttentionBlock::operator()(const Pass& pass, const AttentionInput& in) const {
   const std::int64_t layer = in.shape.layer;
-  // In this order, which is also that in which backward adds up the input's gradients.
+  // Keep this order: backward sums the gradients of the input in the same order.
   Tensor q, k, v;
   if (!key.layer().weight.is_short()) {
     q = query(in.queries);
     v = value(in.keys);
   } else if (in.queries.is_same(in.keys)) {
-    const auto made = apply_linears(in.keys, {query.layer(), value.layer(), key.layer()});
-    q = made[0];
-    v = made[1];
-    k = made[2];
+    const auto projections = apply_linears(in.keys, {query.layer(), value.layer(), key.layer()});
+    q = projections[0];
+    v = projections[1];
+    k = projections[2];
   } else {
     q = query(in.queries);
-    const auto made = apply_linears(in.keys, {value.layer(), key.layer()});
-    v = made[0];
-    k = made[1];
+    const auto projections = apply_linears(in.keys, {value.layer(), key.layer()});
+    v = projections[0];
+    k = projections[1];
   }
   q = pass.changed_projection(in.sites.query, layer, in.queries, q, in.query_rows);
   v = pass.changed_projection(in.sites.value, layer, in.keys, v, in.key_rows);
@@ -79,10 +79,10 @@ Tensor FeedForwardBlock::operator()(const Pass& pass, std::int64_t layer, const 
   if (inner_dropout && pass.drops() && !gate && activation == Activation::relu) {
     return output(drop_positive(projected, pass.place(purpose, layer, rows)));
   }
-  Tensor made = activate(projected, activation);
-  if (gate) made = made * (*gate)(x);
-  if (inner_dropout) made = pass.drop(made, purpose, layer, rows);
-  return output(made);
+  Tensor activated = activate(projected, activation);
+  if (gate) activated = activated * (*gate)(x);
+  if (inner_dropout) activated = pass.drop(activated, purpose, layer, rows);
+  return output(activated);
 }
 
 Tensor close_sub_layer(const Pass& pass, const SubLayerEnd& end, const Tensor& output,

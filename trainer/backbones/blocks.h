@@ -17,10 +17,10 @@
 
 namespace petlab::trainer {
 
-// What the layers of encoders and decoders are made of: each calls the module at its sites, so that
-// a layer is nothing but the order of its blocks.
+// The blocks of encoder and decoder layers. Each block calls the module at its sites, so that a
+// layer only arranges its blocks.
 
-/// A weight (out, in) of the backbone, with its bias (out) where it has one.
+/// A weight (out, in) of the backbone and its bias (out), if it has one.
 class Linear {
  public:
   Linear() = default;
@@ -35,30 +35,30 @@ class Linear {
 
 Tensor activate(const Tensor& x, Activation activation);
 
-/// What the blocks of one forward pass share.
+/// The state that all blocks of a forward pass share.
 struct Pass {
   const Hooks& hooks;
   const Dropout* dropout = nullptr;  // nullptr outside training
 
-  /// x (rows, width) with dropout of the hidden rate.
+  /// Applies dropout of the hidden rate to x (rows, width).
   Tensor drop(const Tensor& x, Purpose purpose, std::int64_t layer, const PackedRows& rows) const;
-  /// Whether anything has dropout of the hidden rate.
+  /// Whether the hidden dropout rate is above 0 in this pass.
   bool drops() const;
-  /// Such a dropout; only where drops().
+  /// The place of a hidden dropout; only valid if drops().
   DropoutPlace place(Purpose purpose, std::int64_t layer, const PackedRows& rows) const;
-  /// The projection of x with what the module makes of it.
+  /// The projection of x after the module has changed it.
   Tensor changed_projection(Site site, std::int64_t layer, const Tensor& x, const Tensor& projected,
                             const PackedRows& rows) const;
 };
 
-/// Where an attention calls the module.
+/// The sites at which an attention calls the module.
 struct AttentionSites {
   Site query = Site::query;
   Site value = Site::value;
   Site prefix = Site::keys_and_values;
 };
 
-/// Rows that attention asks for and those that it sees.
+/// The rows that an attention's queries come from, and the rows that they see.
 struct AttentionInput {
   const Tensor& queries;  // (query rows, width in)
   const PackedRows& query_rows;
@@ -68,13 +68,13 @@ struct AttentionInput {
   AttentionSites sites = {};
 };
 
-/// Projections, attention, output projection.
+/// An attention with its projections and output projection.
 struct AttentionBlock {
   Linear query, key, value, output;
   Tensor operator()(const Pass& pass, const AttentionInput& in) const;
 };
 
-/// Two projections with an activation between them, which T5 1.1 multiplies by a third.
+/// Two projections with an activation in between. T5 1.1 multiplies it by a third projection.
 struct FeedForwardBlock {
   Linear inner, output;
   Activation activation = Activation::gelu;
@@ -84,15 +84,16 @@ struct FeedForwardBlock {
                     const PackedRows& rows) const;
 };
 
-/// How a sub-layer ends.
+/// The site, dropout and norm at the end of a sub-layer.
 struct SubLayerEnd {
   Site site = Site::feed_forward_output;
   std::int64_t layer = 0;
   Purpose dropout = Purpose::feed_forward_output_dropout;
-  const LayerNorm* norm = nullptr;  // on output + residual, where it follows (post-norm)
+  const LayerNorm* norm = nullptr;  // applied to output + residual, for post-norm layers
 };
 
-/// `output` with the module's hooks and dropout, plus `residual`, normalised where `end` says so.
+/// Applies the module's hooks and dropout to `output`, adds `residual`, and normalises it if `end`
+/// has a norm.
 Tensor close_sub_layer(const Pass& pass, const SubLayerEnd& end, const Tensor& output,
                        const Tensor& residual, const PackedRows& rows);
 

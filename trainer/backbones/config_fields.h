@@ -11,13 +11,13 @@
 
 namespace petlab::trainer {
 
-// Bounds of what a config.json may say. A table of one token or layer more would not fit any
-// machine; keeps products inside 64 bits.
+// Limits for values in config.json. Larger tables would not fit any machine, and the limits keep
+// products within 64 bits.
 inline constexpr std::int64_t kMostRows = 100'000'000;
 inline constexpr std::int64_t kMostWidth = 1'000'000;
 inline constexpr std::int64_t kMostLayers = 10'000;
 
-/// Reads typed fields of one JSON object; messages name the file and the field.
+/// Reads typed fields of a JSON object. Error messages name the file and the field.
 class ConfigFields {
  public:
   ConfigFields(const nlohmann::json& json, const std::string& file) : json_(json), file_(file) {}
@@ -26,7 +26,8 @@ class ConfigFields {
     throw Error(fmt::format("{}: {} {}", file_, field, message));
   }
 
-  /// A whole number in [least, most]; a missing one is `fallback`, or refused where there is none.
+  /// Returns a whole number in [least, most]. A missing field gives `fallback`, or an error without
+  /// one.
   std::int64_t whole(const char* field, std::int64_t least, std::int64_t most,
                      std::optional<std::int64_t> fallback = std::nullopt) const {
     const nlohmann::json* value = find(field);
@@ -69,7 +70,7 @@ class ConfigFields {
   }
 
  private:
-  /// nullptr where the field is missing or null, as Hugging Face writes what is not set.
+  /// nullptr if the field is missing or null; Hugging Face writes null for unset fields.
   const nlohmann::json* find(const char* field) const {
     const auto found = json_.find(field);
     return found == json_.end() || found->is_null() ? nullptr : &*found;

@@ -139,8 +139,8 @@ class DeviceAttention : public Function<DeviceAttention> {
     const variable_list saved = context->get_saved_variables();
     const auto capsule = context->saved_data["plan"].toCapsule();
     const auto& plan = static_cast<const KernelPlan&>(*capsule);
-    KernelPlan own = plan;
-    AttentionArguments& a = own.arguments;
+    KernelPlan backward_plan = plan;
+    AttentionArguments& a = backward_plan.arguments;
     const Tensor& query = saved[0];
     const Tensor gradient = gradients[0].contiguous();
     const Tensor deltas = at::empty_like(saved[6]);
@@ -167,8 +167,8 @@ class DeviceAttention : public Function<DeviceAttention> {
     a.value_gradient = to_value.mutable_data_ptr();
     a.prefix_key_gradient = const_cast<void*>(data(to_prefix_key));
     a.prefix_value_gradient = const_cast<void*>(data(to_prefix_value));
-    own.launch("attention_to_query", plan.most_queries);
-    own.launch("attention_to_keys", plan.most_keys);
+    backward_plan.launch("attention_to_query", plan.most_queries);
+    backward_plan.launch("attention_to_keys", plan.most_keys);
     if (a.prefix > 0) {
       const auto by_trial = [&](const Tensor& all) {
         std::vector<Tensor> of_trials;

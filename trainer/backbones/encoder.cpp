@@ -60,7 +60,7 @@ sweeps::BackboneShape Encoder::shape() const {
 std::vector<Carrier> Encoder::carriers(Site site) const {
   std::vector<Carrier> all;
   if (is_cross_attention(site)) return all;
-  // Whatever the site: projections, keys, values and sub-layers are all as wide as the model.
+  // All sites are as wide as the model: projections, keys, values and sub-layers.
   for (std::int64_t l = 0; l < config_.num_layers; ++l) {
     all.push_back({site, l, config_.d_model, config_.d_model});
   }
@@ -77,11 +77,12 @@ std::unique_ptr<Backbone> Encoder::with_weights(Weights weights) const {
 
 struct Encoder::Rows {
   const PackedSequences& sequences;
-  PackedRows tokens;                        // and filling rows
+  PackedRows tokens;                        // with filling rows
   PackedRows firsts;                        // of the sequences' first tokens
   std::vector<std::int64_t> first_offsets;  // (sequences + 1): 0, 1, 2, …
   Tensor first_tokens;                      // (sequences): their rows
-  // On a device that is no CPU: of the layers that compute all tokens, and of the last alone.
+  // Only on a GPU: for the layers that compute all tokens, and for the last layer if it computes
+  // first tokens only.
   std::optional<AttentionBuckets> all_buckets, first_buckets;
 
   Rows(const PackedSequences& of, at::Device device)
@@ -95,7 +96,7 @@ struct Encoder::Rows {
     std::iota(first_offsets.begin(), first_offsets.end(), 0);
   }
 
-  /// Copies to a device that is no CPU what its attention and its dropout ask for.
+  /// On a GPU, copies the inputs of attention and dropout to the device. Does nothing on a CPU.
   void prepare(const Dropout* dropout, std::int64_t layers, LastLayer last, at::Device device) {
     if (device.is_cpu()) return;
     const bool first = last == LastLayer::first_tokens && layers > 0;
@@ -124,7 +125,8 @@ Tensor Encoder::embed(const EncoderInput& input) const {
     const Tensor filled = at::constant_pad_nd(at::tensor(ids, at::kLong), {0, filling});
     return at::embedding(weights_.at(table), on_device(filled, placement_.device), padding);
   };
-  // A padding row gets no gradient: RoBERTa has one in both tables, BERT in that of the words.
+  // Padding rows of tables get no gradient: RoBERTa has one in the tables of words and positions,
+  // BERT only in that of words.
   const std::int64_t pad = config_.pad_token_id;
   const std::int64_t position_pad = config_.kind == EncoderKind::roberta ? pad : -1;
   const Tensor words = looked_up("embeddings.word_embeddings.weight", sequences.ids, pad);
@@ -145,7 +147,7 @@ Tensor Encoder::run_layer(std::int64_t index, const Tensor& x, const Pass& pass,
                           bool first_tokens) const {
   const Layer& layer = layers_[static_cast<std::size_t>(index)];
   const Tensor residual = first_tokens ? x.index_select(0, rows.first_tokens) : x;
-  const PackedRows& own = first_tokens ? rows.firsts : rows.tokens;
+  const PackedRows& output_rows = first_tokens ? rows.firsts : rows.tokens;
   AttentionShape shape{rows.sequences, first_tokens ? rows.first_offsets : rows.sequences.offsets,
                        config_.num_heads, index};
   const std::optional<AttentionBuckets>& buckets =
@@ -154,11 +156,11 @@ Tensor Encoder::run_layer(std::int64_t index, const Tensor& x, const Pass& pass,
   const Tensor attended = close_sub_layer(
       pass,
       {Site::attention_output, index, Purpose::attention_output_dropout, &layer.attention_norm},
-      layer.attention(pass, {residual, own, x, rows.tokens, shape}), residual, own);
+      layer.attention(pass, {residual, output_rows, x, rows.tokens, shape}), residual, output_rows);
   return close_sub_layer(
       pass,
       {Site::feed_forward_output, index, Purpose::feed_forward_output_dropout, &layer.output_norm},
-      layer.feed_forward(pass, index, attended, own), attended, own);
+      layer.feed_forward(pass, index, attended, output_rows), attended, output_rows);
 }
 
 Tensor Encoder::forward(const EncoderInput& input, const Hooks& hooks, LastLayer last,

@@ -16,11 +16,10 @@ namespace petlab::trainer {
 /// A BERT or RoBERTa encoder on packed batches.
 class Encoder final : public Backbone {
  public:
-  /// Reads a Hugging Face folder (on a CPU that computes in float32, tensors of that type are views
-  /// into the memory-mapped checkpoint, nothing is copied). Throws Error as open_weights and
-  /// pick_weights.
+  /// Reads a Hugging Face folder. On a CPU that computes in float32, float32 tensors are views of
+  /// the memory-mapped checkpoint, without copies. Throws Error as open_weights and pick_weights.
   static Encoder load(const std::filesystem::path& folder, const Placement& placement = {});
-  /// `weights` by the names of encoder_tensors, where and as `placement` says.
+  /// `weights` have the names of encoder_tensors. `placement` sets their device and type.
   Encoder(EncoderConfig config, Weights weights, const Placement& placement = {});
 
   const EncoderConfig& config() const { return config_; }
@@ -35,8 +34,8 @@ class Encoder final : public Backbone {
   bool is_decayed(std::string_view weight) const override;
   std::unique_ptr<Backbone> with_weights(Weights weights) const override;
 
-  /// Where `hidden_states` is given it gets (tokens, d_model) of the embeddings and of each layer
-  /// (the last as `last` says).
+  /// If `hidden_states` is given, it receives (tokens, d_model) of the embeddings and of each layer
+  /// (for the last one, as `last` says).
   Tensor forward(const EncoderInput& input, const Hooks& hooks, LastLayer last,
                  const Dropout* dropout = nullptr,
                  std::vector<Tensor>* hidden_states = nullptr) const;

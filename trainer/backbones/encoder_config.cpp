@@ -60,7 +60,7 @@ EncoderConfig parse_encoder_config(std::string_view text, const std::string& nam
   config.num_heads = fields.whole("num_attention_heads", 1, kMostWidth);
   config.d_ff = fields.whole("intermediate_size", 1, kMostWidth);
   config.max_positions = fields.whole("max_position_embeddings", 1, kMostRows);
-  // What Hugging Face takes where a field is not there.
+  // Hugging Face's defaults for missing fields.
   config.token_types = fields.whole("type_vocab_size", 1, kMostRows, 2);
   config.pad_token_id = fields.whole("pad_token_id", 0, config.vocab_size - 1, roberta ? 1 : 0);
   config.layer_norm_eps = fields.number("layer_norm_eps", 0, 1, 1e-12);

@@ -32,27 +32,28 @@ struct EncoderConfig {
 
   /// Position id of a sequence's first token: RoBERTa pad_token_id + 1, BERT 0.
   std::int64_t first_position() const;
-  /// Tokens that a sequence can have at most (special ones included): 512 for roberta-base.
+  /// Maximum number of tokens in a sequence, special ones included: 512 for roberta-base.
   std::int64_t max_tokens() const { return max_positions - first_position(); }
-  /// Parameters of the backbone as the paper counts them for %BLS: embeddings, layers and pooler
+  /// The number of parameters, counted as in the paper's %BLS: embeddings, layers and pooler
   /// (124,645,632 for roberta-base).
   std::int64_t parameters() const;
   bool operator==(const EncoderConfig&) const = default;
 };
 
-/// Reads `folder/config.json`. Throws Error naming the file and field: no JSON, a missing, mistyped
-/// or impossible value, another model_type than bert and roberta, relative positions.
+/// Reads `folder/config.json`. Throws Error, naming the file and field, for invalid JSON, a
+/// missing, mistyped or impossible value, a model_type other than bert and roberta, or relative
+/// positions.
 EncoderConfig read_encoder_config(const std::filesystem::path& folder);
-/// The same from text; `name` stands for the file in messages.
+/// The same from text; `name` replaces the file in messages.
 EncoderConfig parse_encoder_config(std::string_view text, const std::string& name);
 
-/// Names and shapes of the encoder's weights as Hugging Face calls them, without prefix:
+/// The names and shapes of the encoder's weights in Hugging Face's naming, without prefix:
 /// `embeddings.word_embeddings.weight` (vocab_size, d_model) … `encoder.layer.0.output.dense.bias`.
 std::vector<WantedTensor> encoder_tensors(const EncoderConfig& config);
 
-/// open_weights and pick_weights with encoder_tensors: prefixes `roberta.` and `bert.` stripped;
-/// `pooler.`, `cls.`, `lm_head.`, `classifier.`, `qa_outputs.` and the embeddings' index buffers
-/// ignored.
+/// Calls open_weights and pick_weights with encoder_tensors. Strips the prefixes `roberta.` and
+/// `bert.`, and ignores `pooler.`, `cls.`, `lm_head.`, `classifier.`, `qa_outputs.` and the
+/// embeddings' index buffers.
 BackboneWeights load_encoder_weights(const std::filesystem::path& folder,
                                      const EncoderConfig& config);
 

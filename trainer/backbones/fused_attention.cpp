@@ -9,11 +9,10 @@
 namespace petlab::trainer {
 namespace {
 
-/// The kernel loads as many bytes at once.
+/// The kernel loads this many bytes at a time.
 constexpr std::int64_t kLoaded = 16;
 
-/// Whether the device has the kernel itself: that a call is passed on to something else would not
-/// do.
+/// Whether the device implements the kernel itself, rather than dispatching to something else.
 bool has_kernel(const Tensor& query) {
   static const auto found =
       c10::Dispatcher::singleton().findSchema({"aten::_efficient_attention_forward", ""});
@@ -43,7 +42,7 @@ std::optional<Tensor> fused_attention(const Tensor& query, const Tensor& key, co
       shape.buckets->most_keys, /*dropout_p=*/0.0, /*custom_mask_type=*/0,
       /*compute_log_sumexp=*/false,
       shape.scaled ? 1.0 / std::sqrt(static_cast<double>(d_head)) : 1.0));
-  // Rows beyond the sequences are nobody's.
+  // Rows after the last sequence belong to none and become 0.
   return at::constant_pad_nd(output.reshape({queries, query.size(1)}),
                              {0, 0, 0, query.size(0) - queries});
 }

@@ -17,14 +17,15 @@ namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
-/// An input that is not done.
+/// An input whose search is still running.
 struct RunningInput {
-  std::size_t number = 0;            // in the result
-  std::vector<GeneratedText> beams;  // the score is the log probability so far
+  std::size_t number = 0;            // index in the result
+  std::vector<GeneratedText> beams;  // their scores are the log probabilities so far
 };
 
-/// The tokens that the options forbid behind each text (ids without the start token, which counts
-/// as the first token of an n-gram), as places in the texts' logits (texts, words).
+/// Returns the tokens that the options forbid as the next token of each text, as indices into the
+/// texts' logits (texts, words). Ids omit the start token, which counts as the first token of an
+/// n-gram.
 std::vector<std::int64_t> banned(const GenerationOptions& options, const T5Config& config,
                                  const std::vector<const GeneratedText*>& texts) {
   std::vector<std::int64_t> places;
@@ -38,7 +39,7 @@ std::vector<std::int64_t> banned(const GenerationOptions& options, const T5Confi
     std::vector<std::int64_t> all{config.decoder_start_token_id};
     all.insert(all.end(), texts[r]->ids.begin(), texts[r]->ids.end());
     for (std::size_t begin = 0; begin + n <= all.size(); ++begin) {
-      // The n-gram that begins here would be there again if its beginning is the text's end.
+      // If the text ends with this n-gram's first n - 1 tokens, its last token would repeat it.
       if (std::equal(all.begin() + static_cast<std::ptrdiff_t>(begin),
                      all.begin() + static_cast<std::ptrdiff_t>(begin + n - 1),
                      all.end() - static_cast<std::ptrdiff_t>(n - 1))) {
@@ -49,7 +50,7 @@ std::vector<std::int64_t> banned(const GenerationOptions& options, const T5Confi
   return places;
 }
 
-/// Takes the text among the best that ended, of which at most `beams` stay.
+/// Adds the text to the finished ones and keeps the best `beams` of them.
 void add_finished(std::vector<GeneratedText>& finished, GeneratedText text, std::int64_t beams) {
   const auto worse = std::find_if(finished.begin(), finished.end(),
                                   [&](const GeneratedText& one) { return one.score < text.score; });
@@ -57,28 +58,28 @@ void add_finished(std::vector<GeneratedText>& finished, GeneratedText text, std:
   if (static_cast<std::int64_t>(finished.size()) > beams) finished.pop_back();
 }
 
-/// How a beam might go on.
+/// A possible continuation of a beam.
 struct Candidate {
   std::int64_t beam = 0;
   std::int64_t token = 0;
   float score = 0;
 };
 
-/// Whether the one comes before the other: by score, what is no number first (it is to be found),
-/// then by beam and token.
+/// The order of candidates: by score, then beam, then token. NaN comes first, so that it reaches
+/// the result and is noticed.
 bool comes_before(const Candidate& a, const Candidate& b) {
   if (std::isnan(a.score) != std::isnan(b.score)) return std::isnan(a.score);
   if (a.score > b.score || b.score > a.score) return a.score > b.score;
   return std::pair(a.beam, a.token) < std::pair(b.beam, b.token);
 }
 
-/// The best continuations of each text alone, on the host.
+/// The best continuations of each text separately, on the host.
 struct Continuations {
   Tensor log_probabilities;  // (texts, candidates), the best first
   Tensor tokens;             // (texts, candidates)
 };
 
-/// Of logits (texts, vocab_size) in float32 on a CPU, in whose memory it works.
+/// Expects float32 logits (texts, vocab_size) on a CPU, and overwrites them.
 Continuations best_by_row(Tensor logits, const std::vector<std::int64_t>& bans,
                           std::int64_t candidates) {
   const std::int64_t texts = logits.size(0);
@@ -98,20 +99,20 @@ Continuations best_by_row(Tensor logits, const std::vector<std::int64_t>& bans,
   float* const scores = best.log_probabilities.mutable_data_ptr<float>();
   std::int64_t* const tokens = best.tokens.mutable_data_ptr<std::int64_t>();
   each_text([&](std::int64_t r, float normaliser) {
-    float* const own = scores + r * candidates;
+    float* const best_scores = scores + r * candidates;
     if (std::isnan(normaliser)) {
-      // Any tokens: what is no number is to be found.
-      std::fill_n(own, candidates, normaliser);
+      // The tokens do not matter: NaN scores reach the result and are noticed.
+      std::fill_n(best_scores, candidates, normaliser);
       std::iota(tokens + r * candidates, tokens + (r + 1) * candidates, 0);
       return;
     }
-    largest_of_row(words, candidates, all + r * words, own, tokens + r * candidates);
-    for (std::int64_t i = 0; i < candidates; ++i) own[i] -= normaliser;
+    largest_of_row(words, candidates, all + r * words, best_scores, tokens + r * candidates);
+    for (std::int64_t i = 0; i < candidates; ++i) best_scores[i] -= normaliser;
   });
   return best;
 }
 
-/// Of logits (texts, vocab_size), in whose memory it works; `bans` as banned() has them.
+/// Overwrites logits (texts, vocab_size). `bans` is the result of banned().
 Continuations best_continuations(Tensor logits, const std::vector<std::int64_t>& bans,
                                  std::int64_t candidates) {
   // Forbidden tokens keep their share of the probability.
@@ -124,9 +125,8 @@ Continuations best_continuations(Tensor logits, const std::vector<std::int64_t>&
   return {(values - normaliser).to(at::kCPU).contiguous(), tokens.to(at::kCPU).contiguous()};
 }
 
-/// One step of an input's search, with the candidates that are best of all its beams'
-/// continuations, the best first. Returns which of its beams each of the new ones goes on from;
-/// none: it is done.
+/// Performs one step of an input's search on the best candidates of all its beams, the best first.
+/// Returns the beam that each new beam continues; empty if the input is done.
 class Search {
  public:
   Search(const GenerationOptions& options, const T5Config& config)
@@ -195,7 +195,7 @@ std::vector<std::vector<GeneratedText>> generate(const T5& model, const PackedSe
   std::vector<std::vector<GeneratedText>> finished(static_cast<std::size_t>(sources.sequences()));
   T5Decoder decoder(model, sources, model.encode_sources(sources, hooks, nullptr), hooks);
   std::vector<RunningInput> inputs;
-  // All beams begin alike: the first step needs one.
+  // All beams start equal, so the first step needs only one.
   for (std::size_t i = 0; i < finished.size(); ++i) inputs.push_back({i, {GeneratedText()}});
   const Search search(options, config);
   while (!inputs.empty()) {
@@ -207,7 +207,7 @@ std::vector<std::vector<GeneratedText>> generate(const T5& model, const PackedSe
         texts.push_back(&beam);
       }
     }
-    // As many as there may be ends among the best and still `beams` that go on.
+    // Enough candidates even if `beams` of them end their texts and `beams` more continue.
     const std::int64_t most = std::min(2 * options.beams, config.vocab_size);
     const Continuations best = best_continuations(decoder.step(ids).to(at::kFloat).contiguous(),
                                                   banned(options, config, texts), most);

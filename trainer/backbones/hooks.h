@@ -9,67 +9,67 @@
 
 namespace petlab::trainer {
 
-/// Where in a backbone's layer a module may act.
+/// The sites of a layer at which a module can act.
 enum class Site {
-  query,                // the output of self-attention's projection
-  value,                // likewise
-  keys_and_values,      // what self-attention sees before a sequence's own tokens
+  query,                // the output of self-attention's query projection
+  value,                // the output of its value projection
+  keys_and_values,      // the keys and values before a sequence's own in self-attention
   attention_output,     // the output of the sub-layer, before its residual and norm
   feed_forward_output,  // likewise
-  // The same of a decoder's attention to the encoder's states.
+  // The same sites of a decoder's attention to the encoder's states.
   cross_query,
   cross_value,
   cross_keys_and_values,
   cross_attention_output
 };
 
-/// Whether a site is one of a decoder's attention to the encoder's states.
+/// Whether a site is in a decoder's attention to the encoder's states.
 constexpr bool is_cross_attention(Site site) { return site >= Site::cross_query; }
 
-/// A site in a layer, and for whom the hook is called.
+/// The site, layer and trials of a call to a hook.
 struct HookPlace {
   Site site = Site::query;
-  std::int64_t layer = 0;  // number of the carrier among those of the site (Backbone::carriers)
+  std::int64_t layer = 0;  // index among the carriers of the site (Backbone::carriers)
   /// (K + 1): rows [trial_rows[k], trial_rows[k + 1]) belong to trial k.
   std::span<const std::int64_t> trial_rows;
 };
 
-/// What a hook sees of a sub-layer.
+/// A sub-layer's output, as passed to a hook.
 struct SubLayerOutput {
   HookPlace place;
-  Tensor residual;                  // (rows, d_model) input of the sub-layer
+  Tensor residual;                  // (rows, d_model): the input of the sub-layer
   Tensor output;                    // (rows, d_model)
-  const LayerNorm* norm = nullptr;  // what follows on output and residual, where it does
+  const LayerNorm* norm = nullptr;  // applied to output + residual afterwards, if any
 };
 
-/// What a hook sees of a projection.
+/// A projection's output, as passed to a hook.
 struct ProjectionOutput {
   HookPlace place;
   Tensor input;   // (rows, width in)
   Tensor output;  // (rows, width out) of the frozen projection
 };
 
-/// Keys and values that stand before a layer's own: (K, length, width out) each.
+/// Keys and values placed before a layer's own: (K, length, width out) each.
 struct Prefix {
   Tensor keys;
   Tensor values;
 };
 
-/// What a backbone calls at its sites. A backbone knows hooks, not modules; a module knows hooks
-/// and carriers, not what stands around them. The defaults change nothing, and a site that
-/// `acts_on` denies is not called at all.
+/// The interface that a backbone calls at its sites. Backbones depend only on hooks, not on
+/// modules; modules depend only on hooks and carriers, not on the layers around them. The defaults
+/// change nothing, and sites for which `acts_on` is false are never called.
 class Hooks {
  public:
   virtual ~Hooks() = default;
   virtual bool acts_on(Site) const { return false; }
-  /// The sub-layer's output before its dropout; returns what takes its place.
+  /// Receives the sub-layer's output before its dropout. Returns the replacement.
   virtual Tensor before_dropout(const SubLayerOutput& at) const { return at.output; }
-  /// The sub-layer's output after its dropout, before residual and norm; returns what takes its
-  /// place.
+  /// Receives the sub-layer's output after its dropout, before residual and norm. Returns the
+  /// replacement.
   virtual Tensor after_dropout(const SubLayerOutput& at) const { return at.output; }
-  /// Returns what takes the place of a projection's output.
+  /// Returns the replacement of a projection's output.
   virtual Tensor projected(const ProjectionOutput& at) const { return at.output; }
-  /// Keys and values to prepend in an attention.
+  /// Returns keys and values to prepend in an attention.
   virtual std::optional<Prefix> prefix(const HookPlace& /*at*/) const { return std::nullopt; }
 };
 

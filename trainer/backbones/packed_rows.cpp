@@ -5,7 +5,7 @@
 namespace petlab::trainer {
 namespace {
 
-/// The key of a filling row's dropout.
+/// The example number that keys a filling row's dropout.
 constexpr std::int64_t kNoExample = 0xFFFFFFFF;
 
 }  // namespace

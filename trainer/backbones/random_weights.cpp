@@ -31,14 +31,14 @@ Backbone::Weights random_t5_weights(const T5Config& config, double factor, std::
   Backbone::Weights weights;
   std::uint64_t number = 0;
   for (const WantedTensor& wanted : t5_tensors(config)) {
-    Tensor made = at::ones(wanted.shape, at::kFloat);
+    Tensor weight = at::ones(wanted.shape, at::kFloat);
     ++number;
     if (wanted.name.ends_with("layer_norm.weight")) {
-      made.mul_(factor);
+      weight.mul_(factor);
     } else {
-      draw_normal(made, seed, number, factor * deviation_of(wanted.name, config));
+      draw_normal(weight, seed, number, factor * deviation_of(wanted.name, config));
     }
-    weights.emplace(wanted.name, made);
+    weights.emplace(wanted.name, weight);
   }
   return weights;
 }
@@ -49,17 +49,17 @@ Backbone::Weights random_encoder_weights(const EncoderConfig& config, double dev
   Backbone::Weights weights;
   std::uint64_t number = 0;
   for (const WantedTensor& wanted : encoder_tensors(config)) {
-    Tensor made = at::zeros(wanted.shape, at::kFloat);
+    Tensor weight = at::zeros(wanted.shape, at::kFloat);
     ++number;
     if (wanted.name.ends_with("LayerNorm.weight")) {
-      made.fill_(1);
+      weight.fill_(1);
     } else if (!wanted.name.ends_with(".bias")) {
-      draw_normal(made, seed, number, deviation);
+      draw_normal(weight, seed, number, deviation);
     }
     const bool padded = wanted.name.ends_with("word_embeddings.weight") ||
                         (roberta && wanted.name.ends_with("position_embeddings.weight"));
-    if (padded) made.select(0, config.pad_token_id).zero_();
-    weights.emplace(wanted.name, made);
+    if (padded) weight.select(0, config.pad_token_id).zero_();
+    weights.emplace(wanted.name, weight);
   }
   return weights;
 }

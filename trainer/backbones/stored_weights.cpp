@@ -35,7 +35,8 @@ StoredWeights open_sharded(const std::filesystem::path& index) {
     }
     StoredWeights part = open_weights_file(file);
     for (auto& [tensor, entry] : part.tensors) {
-      // A tensor counts where the index says that it is; what it does not list is kept as surplus.
+      // A tensor is taken only from the shard that the index lists. Unlisted tensors are kept as
+      // surplus.
       const auto listed = weight_map.find(tensor);
       if (listed == weight_map.end() || listed->second == shard) {
         result.tensors.insert_or_assign(tensor, std::move(entry));
@@ -53,7 +54,7 @@ StoredWeights open_sharded(const std::filesystem::path& index) {
   return result;
 }
 
-/// The name that today's files use: the first BERT checkpoints call a norm's weights otherwise.
+/// Translates to current names: the first BERT checkpoints named a norm's weights differently.
 std::string modern_name(std::string_view name) {
   constexpr std::string_view kGamma = "LayerNorm.gamma";
   constexpr std::string_view kBeta = "LayerNorm.beta";
@@ -81,7 +82,7 @@ std::map<std::string, std::string> parse_shard_index(std::string_view text,
                               file, tensor, shard.type_name()));
     }
     const std::string name = shard.get<std::string>();
-    // A plain name only: a shard is never looked for outside the index's own folder.
+    // Only plain file names are allowed, so that shards stay inside the index's folder.
     if (name.empty() || name == "." || name == ".." ||
         name.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
       throw Error(fmt::format(
@@ -138,16 +139,17 @@ BackboneWeights pick_weights(const StoredWeights& weights, std::span<const Wante
       break;
     }
   }
-  // Own name -> entry. One that carries the prefix wins over one of the same name without it.
+  // Maps names without prefix to entries. An entry with the prefix takes precedence over one
+  // without.
   std::map<std::string, const StoredWeights::Entry*, std::less<>> entries;
   BackboneWeights result;
   for (const bool with_prefix : {true, false}) {
     for (const auto& [name, entry] : weights.tensors) {
       const bool has_prefix = !prefix.empty() && name.starts_with(prefix);
       if (has_prefix != with_prefix) continue;
-      const std::string own =
+      const std::string stripped =
           modern_name(has_prefix ? std::string_view(name).substr(prefix.size()) : name);
-      if (!entries.emplace(own, &entry).second) result.unused.push_back(name);
+      if (!entries.emplace(stripped, &entry).second) result.unused.push_back(name);
     }
   }
   std::vector<std::string> missing;
@@ -173,8 +175,9 @@ BackboneWeights pick_weights(const StoredWeights& weights, std::span<const Wante
     throw Error(fmt::format("{}: missing: {}", weights.source, fmt::join(missing, ", ")));
   }
   for (const auto& [name, entry] : entries) {
-    const bool known = std::any_of(ignored.begin(), ignored.end(),
-                                   [&, own = name](auto start) { return own.starts_with(start); });
+    const bool known =
+        std::any_of(ignored.begin(), ignored.end(),
+                    [&, stripped = name](auto start) { return stripped.starts_with(start); });
     if (!known) result.unused.push_back(name);
   }
   return result;

@@ -11,25 +11,25 @@
 
 namespace petlab::trainer {
 
-/// The weights of a Hugging Face folder as named tensors, whatever file they came from.
+/// The weights of a Hugging Face folder as named tensors, independent of the file format.
 struct StoredWeights {
   struct Entry {
     TensorView tensor;
-    std::string file;  // where it was read from, for messages
+    std::string file;  // the file that contains it, for messages
   };
-  std::string source;  // the file that was asked for (the index where sharded)
+  std::string source;  // the file that was opened (the index if sharded)
   std::map<std::string, Entry, std::less<>> tensors;
 };
 
 /// Reads the first of `model.safetensors`, `model.safetensors.index.json`, `pytorch_model.bin` in
-/// `folder`; safetensors are memory-mapped, a .bin's contiguous tensors too. Throws Error: none of
-/// them there, or what is wrong with which file and tensor.
+/// `folder`. Safetensors and contiguous tensors of a .bin are memory-mapped. Throws Error if none
+/// exists, or naming the faulty file and tensor.
 StoredWeights open_weights(const std::filesystem::path& folder);
-/// One file of any of these kinds, told apart by its extension (.safetensors, .index.json, .bin).
+/// Reads one of these files; its extension decides the format (.safetensors, .index.json, .bin).
 StoredWeights open_weights_file(const std::filesystem::path& file);
 
-/// The weight map of an index, tensor: file. Every file is a plain name, so that nothing outside
-/// the index's own folder is ever opened. `file` stands for the index in messages. Throws Error.
+/// Parses the weight map of an index: tensor to file. File names must be plain, so that no file
+/// outside the index's folder is ever opened. `file` names the index in messages. Throws Error.
 std::map<std::string, std::string> parse_shard_index(std::string_view text,
                                                      const std::string& file);
 
@@ -39,18 +39,18 @@ struct WantedTensor {
   std::vector<std::int64_t> shape;
 };
 
-/// The tensors that a backbone asked for, by its own names (without prefix).
+/// The tensors of a backbone, by its own names (without prefix).
 struct BackboneWeights {
   std::map<std::string, TensorView, std::less<>> tensors;
-  /// Names among the stored weights that nobody asked for and that are no known head or buffer.
+  /// Names of stored weights that the backbone does not use and that are no known head or buffer.
   std::vector<std::string> unused;
 };
 
-/// Picks `wanted` out of `weights`. The first of `prefixes` ("roberta.") that occurs among
-/// them is stripped. Names that begin with one of `ignored` (after stripping) are heads and
-/// buffers and are left out silently. Throws Error naming file and tensor: every missing one in
-/// one message; a misshapen one with found and expected shape (never reshaped); one that is not
-/// F16, BF16 or F32 with its dtype.
+/// Selects `wanted` from `weights`. Strips the first of `prefixes` (such as "roberta.") that occurs
+/// among the names. Names that then begin with one of `ignored` are heads and buffers, and are
+/// skipped silently. Throws Error with file and tensor: all missing tensors in one message; a
+/// tensor of the wrong shape, with both shapes (never reshaped); a dtype other than F16, BF16 and
+/// F32.
 BackboneWeights pick_weights(const StoredWeights& weights, std::span<const WantedTensor> wanted,
                              std::span<const std::string_view> prefixes,
                              std::span<const std::string_view> ignored);

@@ -131,10 +131,10 @@ Tensor T5::run_layer(const Stack& stack, std::size_t index, Tensor x, const Pass
                      const AttentionShape& shape, const PackedRows& rows,
                      const Sources* sources) const {
   const Layer& layer = stack.layers[index];
-  const Tensor asked = layer.attention_norm(x);
+  const Tensor normed = layer.attention_norm(x);
   x = close_sub_layer(
       pass, {Site::attention_output, shape.layer, Purpose::attention_output_dropout, nullptr},
-      layer.attention(pass, {asked, rows, asked, rows, shape}), x, rows);
+      layer.attention(pass, {normed, rows, normed, rows, shape}), x, rows);
   if (sources != nullptr) {
     const auto l = static_cast<std::int64_t>(index);
     AttentionShape cross{sources->sequences, shape.query_offsets, config_.num_heads, l};
@@ -175,7 +175,7 @@ Tensor T5::run(const Stack& stack, const PackedSequences& sequences, const Sourc
   const auto tokens_of = [&](const Tensor& all) { return all.narrow(0, 0, tokens); };
   const Tensor ids =
       at::constant_pad_nd(at::tensor(sequences.ids, at::kLong), {0, rows.size() - tokens});
-  // Streams that are a stack's alone are told apart by its first layer.
+  // The first layer's number separates the two stacks' streams for this dropout.
   Tensor x =
       pass.drop(at::embedding(weights_.at("shared.weight"), on_device(ids, placement_.device)),
                 Purpose::embedding_dropout, stack.first_layer, rows);
@@ -240,7 +240,7 @@ Tensor T5::logits(const Tensor& decoded) const {
 }
 
 Tensor T5::smoothed_losses(const Tensor& decoded, const Tensor& targets, double smoothing) const {
-  // As many rows as a batch is filled up to: there are few such numbers.
+  // Fill up to the usual numbers of rows, of which there are few.
   const std::int64_t more = filled_rows(decoded.size(0)) - decoded.size(0);
   const Tensor losses =
       projected_smoothed_losses(at::constant_pad_nd(scaled_output(decoded), {0, 0, 0, more}),

@@ -24,7 +24,7 @@ void read_feed_forward(const ConfigFields& fields, T5Config& config) {
   if (name == "relu") {
     config.activation = Activation::relu;
   } else if (name == "gelu_new" || (name == "gelu" && config.gated)) {
-    // What T5 1.1 calls gated-gelu is the tanh form.
+    // T5 1.1's gated-gelu is the tanh form.
     config.activation = Activation::gelu_tanh;
   } else if (name == "gelu") {
     config.activation = Activation::gelu;
@@ -68,7 +68,7 @@ T5Config parse_t5_config(std::string_view text, const std::string& name) {
   config.d_ff = fields.whole("d_ff", 1, kMostWidth);
   config.num_layers = fields.whole("num_layers", 1, kMostLayers);
   config.num_decoder_layers = fields.whole("num_decoder_layers", 1, kMostLayers, config.num_layers);
-  // Half of an encoder's are for each side, half of those for the distances beyond the nearest.
+  // An encoder uses half of the buckets for each direction, and half of those for long distances.
   config.num_buckets = fields.whole("relative_attention_num_buckets", 4, kMostWidth, 32);
   config.max_distance = fields.whole("relative_attention_max_distance", 1, kMostWidth, 128);
   if (config.max_distance <= config.num_buckets / 2) {
@@ -160,7 +160,7 @@ std::int64_t relative_bucket(std::int64_t distance, bool both_ways, std::int64_t
   }
   const std::int64_t exact = num_buckets / 2;
   if (distance < exact) return first + distance;
-  // In float32 and cut off, as Hugging Face computes it.
+  // In float32 and truncated, as in Hugging Face.
   const float ratio =
       std::log(static_cast<float>(distance) / static_cast<float>(exact)) /
       static_cast<float>(std::log(static_cast<double>(max_distance) / static_cast<double>(exact)));

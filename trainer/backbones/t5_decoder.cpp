@@ -9,7 +9,7 @@
 namespace petlab::trainer {
 namespace {
 
-/// Tokens of each row that the first memory has room for.
+/// The number of tokens per row that the initial memory can hold.
 constexpr std::int64_t kFirstTokens = 16;
 
 }  // namespace
@@ -38,7 +38,7 @@ T5Decoder::T5Decoder(const T5& model, PackedSequences sources, const Tensor& enc
 }
 
 Tensor T5Decoder::bias_of_last() const {
-  // The query stands at position tokens_, and is the first of its rows' queries.
+  // The query is at position tokens_, but attention numbers it 0, as the only query of its row.
   std::vector<std::int64_t> buckets;
   const T5Config& config = model_.config();
   for (std::int64_t distance = -2 * tokens_; distance <= 0; ++distance) {
@@ -59,11 +59,11 @@ void T5Decoder::make_room(std::int64_t places) {
   places_used_ = static_cast<std::int64_t>(kept.size());
   const Tensor from = on_device(at::tensor(kept, at::kLong), model_.placement().device);
   const auto moved = [&](const Tensor& old) {
-    // Twice what is there, so that places are moved seldom.
-    Tensor made = at::empty({2 * places_used_ + kFirstTokens * places, old.size(1)}, old.options());
-    Tensor begin = made.narrow(0, 0, places_used_);
+    // Doubles the memory, so that moves stay rare.
+    Tensor copy = at::empty({2 * places_used_ + kFirstTokens * places, old.size(1)}, old.options());
+    Tensor begin = copy.narrow(0, 0, places_used_);
     at::index_select_out(begin, old, 0, from);
-    return made;
+    return copy;
   };
   for (Memory& memory : memory_) {
     memory.keys = moved(memory.keys);
@@ -71,55 +71,56 @@ void T5Decoder::make_room(std::int64_t places) {
   }
 }
 
-T5Decoder::OwnTokens T5Decoder::add_tokens(std::int64_t rows) {
+T5Decoder::RowTokens T5Decoder::add_tokens(std::int64_t rows) {
   make_room(rows);
   std::vector<std::int64_t> places;
   places.reserve(static_cast<std::size_t>(rows * (tokens_ + 1)));
-  OwnTokens own;
+  RowTokens row_tokens;
   for (std::int64_t r = 0; r < rows; ++r) {
     const auto begin = places_.begin() + r * tokens_;
     places.insert(places.end(), begin, begin + tokens_);
     places.push_back(places_used_ + r);
-    own.sequences.offsets.push_back((r + 1) * (tokens_ + 1));
-    own.sequences.examples.push_back(r);
+    row_tokens.sequences.offsets.push_back((r + 1) * (tokens_ + 1));
+    row_tokens.sequences.examples.push_back(r);
   }
   places_ = std::move(places);
   places_used_ += rows;
-  own.query_offsets.resize(own.sequences.offsets.size());
-  std::iota(own.query_offsets.begin(), own.query_offsets.end(), 0);
-  own.sequences.trial_sequences = {0, rows};
-  own.bias = bias_of_last();
+  row_tokens.query_offsets.resize(row_tokens.sequences.offsets.size());
+  std::iota(row_tokens.query_offsets.begin(), row_tokens.query_offsets.end(), 0);
+  row_tokens.sequences.trial_sequences = {0, rows};
+  row_tokens.bias = bias_of_last();
   const at::Device device = model_.placement().device;
   if (!device.is_cpu()) {
-    AttentionShape shape{own.sequences, own.query_offsets, model_.config().num_heads};
-    shape.position_bias = own.bias;
+    AttentionShape shape{row_tokens.sequences, row_tokens.query_offsets, model_.config().num_heads};
+    shape.position_bias = row_tokens.bias;
     shape.key_rows = places_;
-    own.buckets = attention_buckets(shape, rows, 1, device);
+    row_tokens.buckets = attention_buckets(shape, rows, 1, device);
     if (!source_buckets_) {
       source_buckets_ = attention_buckets({sources_, row_offsets_}, rows, 1, device);
     }
   }
-  return own;
+  return row_tokens;
 }
 
-Tensor T5Decoder::attend_own(std::size_t layer, const Tensor& asked, const PackedRows& rows,
-                             const OwnTokens& own) {
+Tensor T5Decoder::attend_tokens(std::size_t layer, const Tensor& normed, const PackedRows& rows,
+                                const RowTokens& row_tokens) {
   const AttentionBlock& block = model_.decoder_.layers[layer].attention;
   const std::int64_t number = model_.decoder_.first_layer + static_cast<std::int64_t>(layer);
   const Pass pass{hooks_, nullptr};
   const Tensor query =
-      pass.changed_projection(Site::query, number, asked, block.query(asked), rows);
+      pass.changed_projection(Site::query, number, normed, block.query(normed), rows);
   const Tensor value =
-      pass.changed_projection(Site::value, number, asked, block.value(asked), rows);
+      pass.changed_projection(Site::value, number, normed, block.value(normed), rows);
   Memory& memory = memory_[layer];
   const std::int64_t newest = places_used_ - rows.size();
-  memory.keys.narrow(0, newest, rows.size()).copy_(block.key(asked));
+  memory.keys.narrow(0, newest, rows.size()).copy_(block.key(normed));
   memory.values.narrow(0, newest, rows.size()).copy_(value);
-  AttentionShape shape{own.sequences, own.query_offsets, model_.config().num_heads, number};
+  AttentionShape shape{row_tokens.sequences, row_tokens.query_offsets, model_.config().num_heads,
+                       number};
   shape.scaled = false;
-  shape.position_bias = own.bias;
+  shape.position_bias = row_tokens.bias;
   shape.key_rows = places_;
-  if (own.buckets) shape.buckets = &*own.buckets;
+  if (row_tokens.buckets) shape.buckets = &*row_tokens.buckets;
   std::optional<Prefix> prefix;
   if (hooks_.acts_on(Site::keys_and_values)) {
     prefix = hooks_.prefix({Site::keys_and_values, number, rows.trial_rows});
@@ -127,13 +128,13 @@ Tensor T5Decoder::attend_own(std::size_t layer, const Tensor& asked, const Packe
   return block.output(attention(query, memory.keys, memory.values, prefix, shape, nullptr));
 }
 
-Tensor T5Decoder::attend_sources(std::size_t layer, const Tensor& asked,
+Tensor T5Decoder::attend_sources(std::size_t layer, const Tensor& normed,
                                  const PackedRows& rows) const {
   const AttentionBlock& block = *model_.decoder_.layers[layer].cross;
   const auto number = static_cast<std::int64_t>(layer);
   const Pass pass{hooks_, nullptr};
   const Tensor query =
-      pass.changed_projection(Site::cross_query, number, asked, block.query(asked), rows);
+      pass.changed_projection(Site::cross_query, number, normed, block.query(normed), rows);
   AttentionShape shape{sources_, row_offsets_, model_.config().num_heads, number};
   shape.scaled = false;
   if (source_buckets_) shape.buckets = &*source_buckets_;
@@ -153,7 +154,7 @@ Tensor T5Decoder::step(const std::vector<std::int64_t>& ids) {
   const Pass pass{hooks_, nullptr};
   Tensor x = at::embedding(model_.weights().find("shared.weight")->second,
                            on_device(at::tensor(ids, at::kLong), model_.placement().device));
-  const OwnTokens own = add_tokens(n);
+  const RowTokens row_tokens = add_tokens(n);
   const T5::Stack& stack = model_.decoder_;
   for (std::size_t l = 0; l < stack.layers.size(); ++l) {
     const T5::Layer& layer = stack.layers[l];
@@ -161,7 +162,7 @@ Tensor T5Decoder::step(const std::vector<std::int64_t>& ids) {
     const std::int64_t number = stack.first_layer + cross;
     x = close_sub_layer(
         pass, {Site::attention_output, number, Purpose::attention_output_dropout, nullptr},
-        attend_own(l, layer.attention_norm(x), rows, own), x, rows);
+        attend_tokens(l, layer.attention_norm(x), rows, row_tokens), x, rows);
     x = close_sub_layer(
         pass,
         {Site::cross_attention_output, cross, Purpose::cross_attention_output_dropout, nullptr},

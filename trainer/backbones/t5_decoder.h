@@ -8,56 +8,56 @@
 
 namespace petlab::trainer {
 
-/// A T5's decoder, token by token. A row is a text in the making; all rows are equally long, and
-/// the rows of an input stand beside each other. Keys and values of a row's tokens are computed
-/// once and stay where they are: rows that began alike share what they began with. Those of an
-/// input's source are computed once for all of its rows.
+/// Runs a T5's decoder token by token. Each row is a partial text; all rows have the same length,
+/// and the rows of an input are adjacent. Keys and values of a row's tokens are computed once and
+/// stay in place, so rows with a common beginning share its keys and values. Those of a source are
+/// computed once for all rows of its input.
 class T5Decoder {
  public:
-  /// One row for each of `sources` (of one trial), whose encoded states `encoded` holds. Model and
-  /// hooks must outlive it.
+  /// Starts with one row for each of `sources` (of one trial), whose encoded states are `encoded`.
+  /// Model and hooks must outlive it.
   T5Decoder(const T5& model, PackedSequences sources, const Tensor& encoded, const Hooks& hooks);
 
-  /// Appends ids[r] to row r; returns what is said of the next token, (rows, vocab_size).
+  /// Appends ids[r] to row r. Returns the logits of the next token, (rows, vocab_size).
   Tensor step(const std::vector<std::int64_t>& ids);
 
-  /// Input i goes on with the rows that rows[i] names, among those there are now. Inputs without
-  /// rows leave; all others have as many.
+  /// Continues input i with its current rows listed in rows[i]. Inputs without rows leave; all
+  /// others must have the same number of rows.
   void keep(const std::vector<std::vector<std::int64_t>>& rows);
 
  private:
   struct Memory {
-    Tensor keys, values;                // (places, inner) of the rows' tokens
+    Tensor keys, values;                // (places, inner), of the rows' tokens
     Tensor source_keys, source_values;  // (source tokens, inner)
   };
 
-  /// The tokens of the rows as attention sees them, the newest ones included.
-  struct OwnTokens {
+  /// The rows' tokens in the form that attention takes, including the newest.
+  struct RowTokens {
     PackedSequences sequences;
     std::vector<std::int64_t> query_offsets;
     Tensor bias;                                             // (heads, 2 · tokens - 1)
-    std::optional<AttentionBuckets> buckets = std::nullopt;  // on a device that is no CPU
+    std::optional<AttentionBuckets> buckets = std::nullopt;  // only on a GPU
   };
 
-  /// Gives each row's next token a place in memory_.
-  OwnTokens add_tokens(std::int64_t rows);
-  /// Makes room for so many places more, and lets go of those that no row has.
+  /// Assigns a place in memory_ to each row's next token.
+  RowTokens add_tokens(std::int64_t rows);
+  /// Makes room for this many more places, and frees the places that no row uses.
   void make_room(std::int64_t places);
-  Tensor attend_own(std::size_t layer, const Tensor& asked, const PackedRows& rows,
-                    const OwnTokens& own);
-  Tensor attend_sources(std::size_t layer, const Tensor& asked, const PackedRows& rows) const;
-  /// (heads, 2 · (tokens + 1) - 1) for a query behind so many tokens.
+  Tensor attend_tokens(std::size_t layer, const Tensor& normed, const PackedRows& rows,
+                       const RowTokens& row_tokens);
+  Tensor attend_sources(std::size_t layer, const Tensor& normed, const PackedRows& rows) const;
+  /// (heads, 2 · (tokens + 1) - 1), for a query after `tokens_` tokens.
   Tensor bias_of_last() const;
 
   const T5& model_;
   const Hooks& hooks_;
   PackedSequences sources_;
   std::vector<std::int64_t> row_offsets_;           // (inputs + 1)
-  std::optional<AttentionBuckets> source_buckets_;  // of both; made by the next step where absent
+  std::optional<AttentionBuckets> source_buckets_;  // if absent, the next step creates them
   std::vector<Memory> memory_;                      // by layer
-  std::vector<std::int64_t> places_;  // (rows, tokens): where each lies in keys and values
+  std::vector<std::int64_t> places_;  // (rows, tokens): the row of each in keys and values
   std::int64_t places_used_ = 0;
-  std::int64_t tokens_ = 0;  // of each row
+  std::int64_t tokens_ = 0;  // per row
 };
 
 }  // namespace petlab::trainer

@@ -11,16 +11,16 @@
 namespace petlab::trainer {
 namespace {
 
-constexpr std::int64_t kRows = 6;  // rows at a time: independent chains of additions
-/// So many queries are not worth the keys' copying and transposing.
+constexpr std::int64_t kRows = 6;  // rows computed together: independent chains of additions
+/// Up to this many queries, copying and transposing the keys does not pay.
 constexpr std::int64_t kFewQueries = 8;
-constexpr std::int64_t kSquare = 4;  // rows and columns that are transposed at once
+constexpr std::int64_t kSquare = 4;  // rows and columns transposed together
 
-/// kLanes numbers, wherever they lie in memory.
+/// A vector of kLanes numbers with the alignment of a single one.
 template <typename T, std::int64_t kLanes>
 using Lanes [[gnu::vector_size(kLanes * sizeof(T)), gnu::aligned(alignof(T)), gnu::may_alias]] = T;
 
-// A vector that is wider than the processor's own lies on the stack between two operations.
+// Vectors wider than the processor's registers spill to the stack between operations.
 constexpr std::int64_t kWideLanes = 16;
 #if defined(__x86_64__)
 constexpr std::int64_t kNarrowLanes = 8;
@@ -31,7 +31,7 @@ constexpr std::int64_t kNarrowLanes = 4;
 template <std::int64_t M>
 using RowCount = std::integral_constant<std::int64_t, M>;
 
-/// Calls work(RowCount<M>(), row) for rows from `row` on, M at a time, until all `rows` are done.
+/// Calls work(RowCount<M>(), row) for M rows at a time, from `row` until all `rows` are done.
 template <std::int64_t M = kRows, typename Work>
 PETLAB_INLINE void by_rows(std::int64_t rows, const Work& work, std::int64_t row = 0) {
   for (; row + M <= rows; row += M) work(RowCount<M>(), row);
@@ -40,7 +40,7 @@ PETLAB_INLINE void by_rows(std::int64_t rows, const Work& work, std::int64_t row
   }
 }
 
-/// C = A · B of M rows. A is read with two strides, so transposed where wanted; rows of B and C are
+/// C = A · B for M rows of A. Two strides for A allow it to be transposed. Rows of B and C are
 /// `b_row` and `c_row` apart.
 template <std::int64_t kLanes, std::int64_t M, typename T>
 PETLAB_INLINE void multiply_rows(std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
@@ -65,7 +65,7 @@ PETLAB_INLINE void multiply_rows(std::int64_t n, std::int64_t k, const T* a, std
   }
 }
 
-/// The same for matrices of a few dozen rows.
+/// C = A · B for matrices of a few dozen rows.
 template <std::int64_t kLanes, typename T>
 PETLAB_INLINE void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const T* a,
                             std::int64_t a_row, std::int64_t a_column, const T* b,
@@ -92,7 +92,7 @@ PETLAB_INLINE T largest_of(std::int64_t n, const T* x) {
   return largest;
 }
 
-/// Row j of the prefix and what follows it.
+/// Row j of the prefix followed by the sequence's own rows.
 template <typename T>
 PETLAB_INLINE const T* row_of(const SequenceAttention<T>& of, const T* prefix, const T* rows,
                               std::int64_t j) {
@@ -102,7 +102,7 @@ PETLAB_INLINE const T* row_of(const SequenceAttention<T>& of, const T* prefix, c
   return rows + (of.key_rows == nullptr ? token : of.key_rows[token]) * d_model;
 }
 
-/// A head's keys or values, prefix first, as (keys, d_head).
+/// Copies a head's keys or values, prefix first, to (keys, d_head).
 template <std::int64_t kLanes, typename T>
 PETLAB_INLINE void gather_head(const SequenceAttention<T>& of, const T* prefix, const T* rows,
                                std::int64_t head, T* to) {
@@ -117,19 +117,19 @@ PETLAB_INLINE void gather_head(const SequenceAttention<T>& of, const T* prefix, 
   }
 }
 
-/// A head's keys or values, prefix first, as (d_head, stride), zero beyond the keys.
+/// Copies a head's keys or values, prefix first, to (d_head, stride), with zeros after the keys.
 template <typename T>
 PETLAB_INLINE void transpose_head(const SequenceAttention<T>& of, const T* prefix, const T* rows,
                                   std::int64_t head, std::int64_t stride, T* to) {
   using Part = Lanes<T, kSquare>;
   const std::int64_t keys = of.keys();
-  const std::int64_t own = head * of.d_head;
+  const std::int64_t head_begin = head * of.d_head;
   std::int64_t j = 0;
   for (; j + kSquare <= keys; j += kSquare) {
-    const T* const a = row_of(of, prefix, rows, j) + own;
-    const T* const b = row_of(of, prefix, rows, j + 1) + own;
-    const T* const c = row_of(of, prefix, rows, j + 2) + own;
-    const T* const d = row_of(of, prefix, rows, j + 3) + own;
+    const T* const a = row_of(of, prefix, rows, j) + head_begin;
+    const T* const b = row_of(of, prefix, rows, j + 1) + head_begin;
+    const T* const c = row_of(of, prefix, rows, j + 2) + head_begin;
+    const T* const d = row_of(of, prefix, rows, j + 3) + head_begin;
     std::int64_t i = 0;
     for (; i + kSquare <= of.d_head; i += kSquare) {
       const auto r0 = *reinterpret_cast<const Part*>(a + i);
@@ -157,7 +157,7 @@ PETLAB_INLINE void transpose_head(const SequenceAttention<T>& of, const T* prefi
     }
   }
   for (; j < keys; ++j) {
-    const T* const from = row_of(of, prefix, rows, j) + own;
+    const T* const from = row_of(of, prefix, rows, j) + head_begin;
     for (std::int64_t i = 0; i < of.d_head; ++i) to[i * stride + j] = from[i];
   }
   for (std::int64_t i = 0; i < of.d_head; ++i) {
@@ -165,8 +165,8 @@ PETLAB_INLINE void transpose_head(const SequenceAttention<T>& of, const T* prefi
   }
 }
 
-/// Products of M queries from `first` on with the keys of head h become probabilities, in `rows`
-/// (M, stride); zero beyond the keys.
+/// Turns the products of M queries, from `first` on, with the keys of head h into probabilities, in
+/// place in `rows` (M, stride), with zeros after the keys.
 template <std::int64_t kLanes, std::int64_t M, typename T>
 PETLAB_INLINE void to_probabilities(const SequenceAttention<T>& of, std::int64_t h,
                                     std::int64_t first, T scale, std::int64_t stride, T* rows) {
@@ -185,7 +185,7 @@ PETLAB_INLINE void to_probabilities(const SequenceAttention<T>& of, std::int64_t
     const T largest = largest_of<kLanes>(seen, row);
     for (std::int64_t j = 0; j < seen; ++j) row[j] = exponential(row[j] - largest);
   }
-  // Each row's sum in the order of its keys, but those of several rows at once.
+  // Sums each row in the order of its keys, several rows in parallel.
   const std::int64_t seen_by_all = seen_by(0);
   T sums[M] = {};
   for (std::int64_t j = 0; j < seen_by_all; ++j) {
@@ -223,7 +223,7 @@ PETLAB_INLINE T dot(std::int64_t n, const T* a, const T* b) {
   return sum;
 }
 
-/// Forward where few queries ask: keys and values are read where they lie.
+/// Forward for few queries: reads keys and values in place.
 template <std::int64_t kLanes, typename T>
 PETLAB_INLINE void forward_of_few(const SequenceAttention<T>& of, T* output, T* probabilities) {
   const std::int64_t d_model = of.heads * of.d_head;
@@ -232,11 +232,11 @@ PETLAB_INLINE void forward_of_few(const SequenceAttention<T>& of, T* output, T* 
   const T scale = of.scaled ? 1 / std::sqrt(static_cast<T>(of.d_head)) : 1;
   for (std::int64_t h = 0; h < of.heads; ++h) {
     T* const p = probabilities + h * of.queries * stride;
-    const std::int64_t own = h * of.d_head;
+    const std::int64_t head_begin = h * of.d_head;
     for (std::int64_t j = 0; j < keys; ++j) {
-      const T* const key = row_of(of, of.prefix_key, of.key, j) + own;
+      const T* const key = row_of(of, of.prefix_key, of.key, j) + head_begin;
       for (std::int64_t i = 0; i < of.queries; ++i) {
-        p[i * stride + j] = dot(of.d_head, of.query + i * d_model + own, key);
+        p[i * stride + j] = dot(of.d_head, of.query + i * d_model + head_begin, key);
       }
     }
     by_rows(of.queries, [&](auto count, std::int64_t i) PETLAB_INLINE_LAMBDA {
@@ -244,12 +244,12 @@ PETLAB_INLINE void forward_of_few(const SequenceAttention<T>& of, T* output, T* 
     });
     for (std::int64_t i = 0; i < of.queries; ++i) {
       const T* const row = p + i * stride;
-      T* const to = output + i * d_model + own;
+      T* const to = output + i * d_model + head_begin;
       std::int64_t c = 0;
       for (; c + kBlock <= of.d_head; c += kBlock) {
         Vector<T> sums = {};
         for (std::int64_t j = 0; j < keys; ++j) {
-          const T* const value = row_of(of, of.prefix_value, of.value, j) + own + c;
+          const T* const value = row_of(of, of.prefix_value, of.value, j) + head_begin + c;
           sums += row[j] * *reinterpret_cast<const Vector<T>*>(value);
         }
         *reinterpret_cast<Vector<T>*>(to + c) = sums;
@@ -257,7 +257,7 @@ PETLAB_INLINE void forward_of_few(const SequenceAttention<T>& of, T* output, T* 
       for (; c < of.d_head; ++c) {
         T sum = 0;
         for (std::int64_t j = 0; j < keys; ++j) {
-          sum += row[j] * row_of(of, of.prefix_value, of.value, j)[own + c];
+          sum += row[j] * row_of(of, of.prefix_value, of.value, j)[head_begin + c];
         }
         to[c] = sum;
       }
@@ -306,8 +306,8 @@ PETLAB_INLINE void forward(const SequenceAttention<T>& of, const T* multipliers,
   }
 }
 
-/// What the softmax's backward makes of one query's probabilities and of the gradients behind their
-/// dropout: `kept` gets the probabilities after it, `gradient` that of the scores.
+/// Softmax's backward pass for one query. `kept` receives its probabilities after dropout. On entry
+/// `gradient` holds the gradients of those, on return the gradients of the scores.
 template <typename T>
 PETLAB_INLINE void to_score_gradients(std::int64_t keys, const T* row, T dropout_scale, T scale,
                                       T* kept, T* gradient) {
@@ -322,8 +322,8 @@ PETLAB_INLINE void to_score_gradients(std::int64_t keys, const T* row, T dropout
   }
 }
 
-/// Gradients of a head's keys or values, (keys, d_head) = aᵀ · b with a (queries, stride) and rows
-/// of b d_model apart: the prefix's, then those of the sequence itself.
+/// The gradients of a head's keys or values, (keys, d_head) = aᵀ · b, for a (queries, stride) and
+/// rows of b d_model apart. The prefix's part goes to `prefix`, the sequence's to `rows`.
 template <std::int64_t kLanes, typename T>
 PETLAB_INLINE void multiply_to_keys(const SequenceAttention<T>& of, std::int64_t stride, const T* a,
                                     const T* b, T* prefix, T* rows) {
@@ -344,8 +344,9 @@ PETLAB_INLINE void backward(const SequenceAttention<T>& of, const T* output_grad
   const T scale = of.scaled ? 1 / std::sqrt(static_cast<T>(of.d_head)) : 1;
   T* const rows = room;
   T* const columns = rows + keys * of.d_head;
-  T* const kept = columns + stride * of.d_head;     // probabilities after dropout
-  T* const to_scores = kept + of.queries * stride;  // their gradients, then those of the scores
+  T* const kept = columns + stride * of.d_head;  // probabilities after dropout
+  T* const to_scores =
+      kept + of.queries * stride;  // gradients of the probabilities, then of the scores
   const auto part_of = [&](T* all, std::int64_t h) PETLAB_INLINE_LAMBDA {
     return all == nullptr ? nullptr : all + h * of.d_head;
   };
@@ -392,7 +393,7 @@ PETLAB_WIDE void wide_backward(const SequenceAttention<T>& of, const T* output_g
 }
 #endif
 
-// No templates: they have no clones.
+// Clones need plain functions: templates cannot have them.
 PETLAB_NARROW_CLONES void narrow_forward(const SequenceAttention<float>& of,
                                          const float* multipliers, float* output,
                                          float* probabilities, float* room) {

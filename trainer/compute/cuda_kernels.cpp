@@ -22,13 +22,13 @@
 namespace petlab::trainer {
 namespace {
 
-/// A shared library's functions, by name.
+/// Loads functions of a shared library by name.
 class Library {
  public:
   explicit Library(const char* name) : name_(name), handle_(dlopen(name, RTLD_LAZY | RTLD_LOCAL)) {
     if (handle_ == nullptr) {
-      const char* const said = dlerror();
-      throw std::runtime_error(said == nullptr ? name_ + " cannot be opened" : said);
+      const char* const error = dlerror();
+      throw std::runtime_error(error == nullptr ? name_ + " cannot be opened" : error);
     }
   }
   template <typename Function>
@@ -68,7 +68,7 @@ struct Compiler {
     library.get(version, "nvrtcVersion");
   }
 
-  /// The machine code. Throws std::runtime_error with the compiler's first line.
+  /// Compiles to machine code. Throws std::runtime_error with the first line of the compiler's log.
   std::string machine_code(const std::string& text, const std::vector<std::string>& options) const {
     Program program = nullptr;
     if (create(&program, text.c_str(), "petlab.cu", 0, nullptr, nullptr) != 0) {
@@ -79,12 +79,12 @@ struct Compiler {
     for (const std::string& option : options) words.push_back(option.c_str());
     std::size_t size = 0;
     if (compile(program, static_cast<int>(words.size()), words.data()) != 0) {
-      std::string said = "no reason given";
+      std::string message = "no reason given";
       if (log_size(program, &size) == 0 && size > 1) {
-        said.resize(size);
-        log(program, said.data());
+        message.resize(size);
+        log(program, message.data());
       }
-      throw std::runtime_error("NVRTC: " + said.substr(0, said.find('\n')));
+      throw std::runtime_error("NVRTC: " + message.substr(0, message.find('\n')));
     }
     if (cubin_size(program, &size) != 0 || size == 0) {
       throw std::runtime_error("NVRTC made no code for this GPU");
@@ -154,7 +154,7 @@ class CudaKernels : public DeviceKernels {
   void launch(std::string_view file, const char* name, const KernelForm& form,
               const KernelGrid& grid, const void* arguments) override {
     if (grid.x <= 0 || grid.y <= 0 || grid.z <= 0) return;
-    // One of autograd's threads may have no context yet.
+    // Autograd's threads may not have a context yet.
     Driver::Context current = nullptr;
     driver_.check(driver_.current(&current), "no context");
     if (current == nullptr) driver_.check(driver_.set_current(context_), "no context");
@@ -244,8 +244,9 @@ class CudaKernels : public DeviceKernels {
 }  // namespace
 
 std::unique_ptr<DeviceKernels> open_cuda_kernels() {
-  auto made = std::make_unique<CudaKernels>();
-  // Dropout's bits are known, so drawing some tests the compiler, the launch and the arguments.
+  auto opened = std::make_unique<CudaKernels>();
+  // Dropout's bits are known in advance, so drawing some tests the compiler, the launch and the
+  // arguments.
   const at::Device device(at::kCUDA, 0);
   const std::vector<RowKey> rows{{0, 3, 1}, {0, 5, 0}, {0, 0xFFFFFFFF, 77}};
   Dropout dropout;
@@ -255,13 +256,14 @@ std::unique_ptr<DeviceKernels> open_cuda_kernels() {
   constexpr std::int64_t width = 20;
   constexpr double p = 0.3;
   DropoutDraws draws(rows, {{place}}, device);
-  const Tensor found = draws.drawn_by(*made, dropout, std::span(&place, 1), p, width).to(at::kCPU);
+  const Tensor found =
+      draws.drawn_by(*opened, dropout, std::span(&place, 1), p, width).to(at::kCPU);
   const Tensor wanted =
       dropout_multipliers({dropout, p, place.purpose, place.layer, rows}, width, at::kFloat).ne(0);
   if (!found.view(wanted.sizes()).equal(wanted)) {
     throw std::runtime_error("petlab's kernel for dropout computes other numbers on this GPU");
   }
-  return made;
+  return opened;
 }
 
 }  // namespace petlab::trainer

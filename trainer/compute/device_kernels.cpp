@@ -15,13 +15,13 @@ struct Opened {
 
 const Opened& cuda_opened() {
   static const Opened opened = [] {
-    Opened made;
+    Opened result;
     try {
-      made.kernels = open_cuda_kernels();
+      result.kernels = open_cuda_kernels();
     } catch (const std::exception& error) {
-      made.why_not = error.what();
+      result.why_not = error.what();
     }
-    return made;
+    return result;
   }();
   return opened;
 }

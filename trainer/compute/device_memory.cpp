@@ -19,7 +19,7 @@ constexpr double kMib = 1024.0 * 1024.0;
 void begin_device_memory([[maybe_unused]] at::Device device) {
 #ifdef PETLAB_HAS_DEVICE_ALLOCATOR
   if (device.is_cpu()) return;
-  // An allocator that has not allocated anything may not know its devices yet.
+  // An allocator may not know its devices before its first allocation.
   at::empty({1}, at::TensorOptions().device(device));
   c10::DeviceAllocator* const allocator = c10::getDeviceAllocator(device.type());
   allocator->emptyCache();

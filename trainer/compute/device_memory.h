@@ -6,13 +6,13 @@
 
 namespace petlab::trainer {
 
-/// From here on the most memory of the device that this process holds is counted anew, without what
-/// is only kept for later. Waits for the device. On a CPU nothing.
+/// Starts a new peak of this process's memory on the device. First frees memory that is cached but
+/// unused. Waits for the device. Does nothing on a CPU.
 void begin_device_memory(at::Device device);
 
-/// The most since then, in MiB: what LibTorch's allocator held and, on a GPU, an allowance for the
-/// driver's context beside it. Waits for nothing. std::nullopt on a CPU, and where LibTorch (before
-/// 2.9) does not tell it of any device alike.
+/// The peak since then, in MiB: the memory of LibTorch's allocator and, on a GPU, an allowance for
+/// the driver's context. Does not wait. std::nullopt on a CPU, and if LibTorch (before 2.9) lacks
+/// the interface for all kinds of devices.
 std::optional<double> peak_device_memory_mib(at::Device device);
 
 }  // namespace petlab::trainer

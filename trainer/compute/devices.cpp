@@ -11,13 +11,14 @@ namespace petlab::trainer {
 
 namespace {
 
-/// Whether the parts of it are there, by looking alone: to open it takes seconds.
+/// Whether the CUDA back end and the driver are installed. Only looks for the libraries: opening
+/// the back end takes seconds.
 bool may_have_cuda() {
   Dl_info cpu;
   if (dladdr(reinterpret_cast<const void*>(&at::globalContext), &cpu) == 0) return false;
-  const auto own = std::filesystem::path(cpu.dli_fname).parent_path();
+  const auto torch_folder = std::filesystem::path(cpu.dli_fname).parent_path();
   std::error_code error;
-  if (!std::filesystem::exists(own / "libtorch_cuda.so", error)) return false;
+  if (!std::filesystem::exists(torch_folder / "libtorch_cuda.so", error)) return false;
   void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
   if (driver == nullptr) return false;
   dlclose(driver);
@@ -42,7 +43,7 @@ std::optional<std::string> why_not_on(const std::string& device) {
 Placement placement_on(const std::string& device, bool bf16) {
   Placement placement;
   if (device == "cuda") {
-    // The orchestrator shows a worker one GPU.
+    // The orchestrator makes only one GPU visible to a worker.
     placement.device = at::Device(at::kCUDA, 0);
     if (bf16) placement.compute = at::kBFloat16;
   } else {
@@ -54,10 +55,10 @@ Placement placement_on(const std::string& device, bool bf16) {
 namespace internal {
 
 std::optional<std::string> open_cuda(const char* library) {
-  // Never closed: it has registered itself with LibTorch.
+  // Never closed, because it has registered itself with LibTorch.
   if (dlopen(library, RTLD_NOW | RTLD_GLOBAL) == nullptr) {
-    const char* said = dlerror();
-    const std::string why = said == nullptr ? library : said;
+    const char* error = dlerror();
+    const std::string why = error == nullptr ? library : error;
     if (why.rfind(library, 0) == 0) {
       return std::string("LibTorch is a CPU build without ") + library +
              "; if nvidia-smi works, scripts/setup.sh installs a CUDA build";

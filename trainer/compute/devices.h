@@ -9,30 +9,30 @@
 
 namespace petlab::trainer {
 
-/// The devices that trials can be trained on, in the words of trial.json: what `--describe` lists.
-/// `cuda` where LibTorch's CUDA back end and the GPU's driver are there, which are not opened for
-/// it: why_not_on may find more to say.
+/// The devices that trials can be trained on, by their names in trial.json, as `--describe` lists
+/// them. `cuda` is included if LibTorch's CUDA back end and the GPU's driver are installed. They
+/// are not opened here, so why_not_on may still find a problem.
 std::vector<std::string> devices();
 
-/// A device cannot be used, which says nothing about the trial: another device may train it.
+/// A device cannot be used. The trial is not at fault: another device may train it.
 class DeviceError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Why a trial cannot be trained on `device`, in one line that says what is missing and how to get
-/// it; std::nullopt where it can. For `cuda` LibTorch's CUDA back end is opened, which this program
-/// is not linked with: a process that only uses the CPU neither needs nor loads it. Call it before
-/// the first computation with gradients: LibTorch checks only once whether it has CUDA.
+/// Explains in one line why trials cannot be trained on `device` and how to fix it; std::nullopt if
+/// they can. For `cuda`, opens LibTorch's CUDA back end, which this program is not linked with:
+/// processes that use only the CPU need not load it. Call it before the first computation with
+/// gradients, because LibTorch checks only once whether it has CUDA.
 std::optional<std::string> why_not_on(const std::string& device);
 
-/// How a trial is placed on a device that why_not_on has nothing against. `bf16`: its backbone's
-/// matrices are kept and multiplied in bfloat16; on a GPU it computes in it throughout.
+/// The placement of a trial on a device that why_not_on accepts. With `bf16`, the backbone's
+/// matrices are stored and multiplied in bfloat16; on a GPU, all of its computation is in bfloat16.
 Placement placement_on(const std::string& device, bool bf16 = false);
 
 namespace internal {
-/// Opens the CUDA back end, a shared library of that name. What is missing where there is nothing
-/// to compute on then.
+/// Opens the CUDA back end, a shared library of that name. If there is nothing to compute on,
+/// returns what is missing.
 std::optional<std::string> open_cuda(const char* library);
 }  // namespace internal
 

@@ -14,7 +14,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-/// Calls work(from, to) for parts of all rows, on all threads.
+/// Calls work(from, to) for ranges that cover all rows, on all threads.
 template <typename Work>
 void each_part(std::int64_t rows, const Work& work) {
   at::parallel_for(0, rows, 16, work);
@@ -79,10 +79,10 @@ Tensor times_multipliers(const Tensor& x, const DropoutPlace& at) {
 }  // namespace
 
 Dropout Dropout::of_trial(std::int64_t k) const {
-  Dropout own = *this;
-  own.seeds = {seeds[static_cast<std::size_t>(k)]};
-  if (round_keys.defined()) own.round_keys = round_keys.narrow(-1, k, 1);
-  return own;
+  Dropout result = *this;
+  result.seeds = {seeds[static_cast<std::size_t>(k)]};
+  if (round_keys.defined()) result.round_keys = round_keys.narrow(-1, k, 1);
+  return result;
 }
 
 void fill_row(const DropoutPlace& at, std::int64_t r, std::span<float> multipliers) {

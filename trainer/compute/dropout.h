@@ -10,20 +10,20 @@
 namespace petlab::trainer {
 
 /// The dropout of one training step. Every number is keyed by (seed, purpose, step, layer, example,
-/// position) and so the same in every layout.
+/// position), and therefore the same in every layout.
 struct Dropout {
   double hidden = 0;     // after embeddings, attention output and feed-forward output
   double attention = 0;  // on attention probabilities
   std::uint64_t step = 0;
-  std::vector<std::uint64_t> seeds;  // (K) of the trials that share the batch
-  /// dropout_round_keys(seeds, …) where the step computes, unless that is a CPU.
+  std::vector<std::uint64_t> seeds;  // (K), of the trials in the batch
+  /// dropout_round_keys(seeds, …) on the device of the step; undefined on a CPU.
   Tensor round_keys = {};
 
-  /// That of trial k alone, which is trial 0 there.
+  /// The dropout of trial k alone, as trial 0.
   Dropout of_trial(std::int64_t k) const;
 };
 
-/// Whose row of an activation it is.
+/// The trial, example and position of an activation's row.
 struct RowKey {
   std::int64_t trial = 0;
   std::int64_t example = 0;
@@ -32,25 +32,25 @@ struct RowKey {
 
 class DropoutDraws;
 
-/// A dropout of a step: which of them it is, and whose rows it is on.
+/// One dropout of a step: its purpose and layer, and the rows that it acts on.
 struct DropoutPlace {
   const Dropout& of;
   double p = 0;
   Purpose purpose = Purpose::embedding_dropout;
   std::int64_t layer = 0;
   std::span<const RowKey> rows;
-  /// The same rows where x lies, unless that is a CPU.
+  /// The same rows on the device of x; nullptr on a CPU.
   DropoutDraws* draws = nullptr;
 };
 
-/// Row r's multipliers, each 0 or 1 / (1 - p).
+/// Fills in row r's multipliers, each 0 or 1 / (1 - p).
 void fill_row(const DropoutPlace& at, std::int64_t r, std::span<float> multipliers);
-/// Those of all rows, (rows, width).
+/// The multipliers of all rows, (rows, width).
 Tensor dropout_multipliers(const DropoutPlace& at, std::int64_t width, at::ScalarType dtype);
 
-// x (rows, width) times the multipliers. On a CPU in float32 they are made a row at a time and
-// never kept: backward needs a byte a number. Another device draws them itself (dropout_draws.h).
-// All are differentiable.
+// Multiply x (rows, width) by the multipliers. On a CPU in float32, these are computed row by row
+// and not stored: backward needs one byte per number. Other devices draw them themselves
+// (dropout_draws.h). All functions are differentiable.
 
 /// x with dropout.
 Tensor drop(const Tensor& x, const DropoutPlace& at);

@@ -14,16 +14,17 @@ namespace petlab::trainer {
 namespace {
 
 constexpr std::int64_t kPurposes = static_cast<std::int64_t>(Purpose::final_dropout) + 1;
-constexpr std::int64_t kNumbersABlock = 8;  // of 16 bits
-/// Enough for any device to be busy; a word of them is 8 MiB, and some ten words are held at once.
+constexpr std::int64_t kNumbersABlock = 8;  // of 16 bits each
+/// Enough to keep any device busy. One word of all blocks takes 8 MiB, and about ten are held at a
+/// time.
 constexpr std::int64_t kBlocksAtOnce = std::int64_t{1} << 20;
 constexpr std::int64_t kWord = 0xFFFFFFFF;
 
 /// philox() of counters whose shapes broadcast, with the keys (rounds, 2, …) of each round. Words
-/// are kLong below 2^32; of the last two only the low 32 bits mean anything.
+/// are kLong below 2^32. In the last two, only the low 32 bits are valid.
 std::array<Tensor, 4> philox_of_operations(std::array<Tensor, 4> counter, const Tensor& keys) {
-  // A product of kLong wraps around: its 64 bits are those of the unsigned one, as are, behind the
-  // mask, the high 32 after a shift that brings the sign in.
+  // kLong products wrap around to the same 64 bits as unsigned ones. The shift copies the sign into
+  // the upper bits, but the mask keeps only the correct 32.
   const auto next = [](const Tensor& product, const Tensor& other, const Tensor& key) {
     return product.bitwise_right_shift(32).bitwise_xor(other ^ key).bitwise_and_(kWord);
   };
@@ -31,14 +32,14 @@ std::array<Tensor, 4> philox_of_operations(std::array<Tensor, 4> counter, const 
     const Tensor product0 = counter[0] * static_cast<std::int64_t>(kPhiloxMultipliers[0]);
     const Tensor product1 = counter[2] * static_cast<std::int64_t>(kPhiloxMultipliers[1]);
     const Tensor of_round = keys.select(0, round);
-    // The broadcast does the first two rounds on columns and rows apart.
+    // Thanks to broadcasting, the first two rounds process columns and rows separately.
     counter = {next(product1, counter[1], of_round.select(0, 0)), product1,
                next(product0, counter[3], of_round.select(0, 1)), product0};
   }
   return counter;
 }
 
-/// (3, rows): trial, example and position of each.
+/// (3, rows): trial, example and position of each row.
 Tensor numbers_of(std::span<const RowKey> rows, at::Device device) {
   const auto n = static_cast<std::int64_t>(rows.size());
   Tensor numbers = at::empty({3, n}, at::kLong);
@@ -52,7 +53,7 @@ Tensor numbers_of(std::span<const RowKey> rows, at::Device device) {
   return on_device(numbers, device);
 }
 
-/// The numbers as kernels/arguments.h declares them.
+/// The numbers in the type that kernels/arguments.h declares.
 const long long* long_numbers(const Tensor& of) {
   static_assert(sizeof(long long) == sizeof(std::int64_t));
   return reinterpret_cast<const long long*>(of.const_data_ptr<std::int64_t>());
@@ -141,7 +142,7 @@ Tensor DropoutDraws::kept(const Dropout& of, const DrawnPlace& place, double p,
       const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(
           kBlocksAtOnce / std::max<std::int64_t>(1, blocks), 1, DropoutArguments::kMostPlaces));
       series.first = at;
-      series.kept = Tensor();  // what layers still need they hold
+      series.kept = Tensor();  // layers hold the parts that they still need
       series.kept =
           draw(of, std::span(series.places).subspan(at, std::min(most, series.places.size() - at)),
                p, width);
@@ -228,13 +229,14 @@ Tensor DropoutDraws::drawn_by_operations(const Dropout& of, std::span<const Draw
       {at::arange((width + kNumbersABlock - 1) / kNumbersABlock, whole), positions_.unsqueeze(-1),
        examples_.unsqueeze(-1), at::full({1}, static_cast<std::int64_t>(of.step), whole)},
       keys.reshape(shape));
-  // Four numbers of 16 bits in each of two, the lowest first, as processors of today keep them.
+  // Views two 64-bit numbers as four 16-bit numbers each, the lowest first: processors are
+  // little-endian.
   const Tensor numbers = at::stack({words[1].bitwise_left_shift(32).bitwise_or_(words[0]),
                                     words[3].bitwise_left_shift(32).bitwise_or_(words[2])},
                                    -1)
                              .flatten(-2)
                              .view(at::kShort);
-  // Numbers without a sign are compared as those with one are when their highest bit is turned.
+  // Flipping the highest bit makes a signed comparison order numbers as unsigned.
   constexpr std::int64_t kHighest = 0x8000;
   return numbers.bitwise_xor(-kHighest)
       .ge(static_cast<std::int64_t>(dropped_of_65536(p)) - kHighest)

@@ -10,8 +10,8 @@
 
 namespace petlab::trainer {
 
-/// The keys that Philox takes in each round of each stream of these trials' dropout: (purposes,
-/// layers, rounds, 2, trials) of kLong on the device, where one copy brings them.
+/// The keys of each Philox round for each dropout stream of these trials: (purposes, layers,
+/// rounds, 2, trials) of kLong, brought to the device in one copy.
 Tensor dropout_round_keys(std::span<const std::uint64_t> seeds, std::int64_t layers,
                           at::Device device);
 
@@ -19,13 +19,13 @@ struct DrawnPlace;
 /// Returns Dropout::round_keys, or computes those of `places` if the step has none.
 Tensor round_keys_of(const Dropout& dropout, std::span<const DrawnPlace> places, at::Device device);
 
-/// A place of a forward pass that has dropout.
+/// A place in a forward pass with dropout.
 struct DrawnPlace {
   Purpose purpose = Purpose::embedding_dropout;
   std::int64_t layer = 0;
   bool operator==(const DrawnPlace&) const = default;
 };
-/// Places that ask for equally wide dropout of the same rows, in the order in which they do.
+/// Places with dropout of the same rows and width, in the order of the forward pass.
 using DrawnPlaces = std::vector<DrawnPlace>;
 
 /// Draws dropout of rows on their device, for one forward pass: the same numbers as fill_dropout. A
@@ -34,22 +34,22 @@ using DrawnPlaces = std::vector<DrawnPlace>;
 /// are drawn together, because even a small draw takes a launch, or a hundred operations.
 class DropoutDraws {
  public:
-  /// Trial, example and position of the rows: of kLong, of one number of dimensions, which
-  /// broadcast to the rows' shape; `trials` is not read where there is one.
+  /// The rows' trials, examples and positions: kLong, with the same number of dimensions, and
+  /// broadcasting to the rows' shape. `trials` is not read if there is only one.
   DropoutDraws(Tensor trials, Tensor examples, Tensor positions, std::vector<DrawnPlaces> places);
-  /// Of rows in a list, which are copied to the device.
+  /// For a list of rows, which is copied to the device.
   DropoutDraws(std::span<const RowKey> rows, std::vector<DrawnPlaces> places, at::Device device);
 
-  /// (rows…, width) of kBool: which of the multipliers that fill_dropout makes with rate `p` are
-  /// not 0. Throws std::logic_error for a place that is none of the places.
+  /// (rows…, width) of kBool: true where the multipliers of fill_dropout with rate `p` are not 0.
+  /// Throws std::logic_error for an unknown place.
   Tensor kept(const Dropout& of, const DrawnPlace& place, double p, std::int64_t width);
 
-  /// (places, rows…, width) of kBool by a kernel, for at most DropoutArguments::kMostPlaces.
+  /// Draws (places, rows…, width) of kBool in a kernel, for at most DropoutArguments::kMostPlaces.
   Tensor drawn_by(DeviceKernels& kernels, const Dropout& of, std::span<const DrawnPlace> places,
                   double p, std::int64_t width) const;
 
  private:
-  /// Places, of which those from `first` on are drawn.
+  /// A list of places. `kept` holds the draws of those from `first` on.
   struct Series {
     DrawnPlaces places;
     std::size_t first = 0;
@@ -65,7 +65,8 @@ class DropoutDraws {
   std::vector<Series> series_;
 };
 
-/// x · dropout_scale(p) where it is kept, else 0. Differentiable; backward needs a byte a number.
+/// Returns x · dropout_scale(p) where kept, else 0. Differentiable; backward needs one byte per
+/// number.
 Tensor drop_by(const Tensor& x, const Tensor& kept, double p);
 
 }  // namespace petlab::trainer

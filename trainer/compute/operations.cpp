@@ -37,7 +37,7 @@ class LinearFunction : public Function<LinearFunction> {
   }
 };
 
-/// By bfloat16 products of float32 matrices. What is kept for backward is rounded once.
+/// Multiplies float32 matrices in bfloat16. The tensors kept for backward are rounded once.
 class ShortLinearFunction : public Function<ShortLinearFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
@@ -67,12 +67,12 @@ class ShortLinearFunction : public Function<ShortLinearFunction> {
   }
 };
 
-/// An undefined tensor is no argument of an autograd function; an absent one is.
+/// Converts an undefined tensor, which autograd functions reject, to an absent one.
 std::optional<Tensor> if_defined(const Tensor& tensor) {
   return tensor.defined() ? std::optional(tensor) : std::nullopt;
 }
 
-/// A linear layer that is not trained: what its products read.
+/// A frozen linear layer: the matrices that its products read.
 struct FrozenLinear {
   Tensor forward, gradient;
   Tensor bias;  // may be undefined
@@ -93,7 +93,7 @@ class FrozenLinearFunction : public Function<FrozenLinearFunction> {
   }
 };
 
-/// Frozen bfloat16 layers of one input.
+/// Frozen bfloat16 layers with the same input.
 struct FrozenLinears {
   std::vector<Tensor> forward, gradient, biases;
 };
@@ -108,7 +108,7 @@ class FrozenLinearsFunction : public Function<FrozenLinearsFunction> {
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const std::vector<Tensor> weights = context->saved_data["weights"].toTensorVector();
-    // What nothing was made of has no gradient.
+    // Unused outputs have no gradient.
     std::vector<Tensor> of, by;
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       if (!gradients[i].defined()) continue;
@@ -119,8 +119,8 @@ class FrozenLinearsFunction : public Function<FrozenLinearsFunction> {
   }
 };
 
-/// gelu of x, which may be `output` itself, and its derivative unless that is nullptr. All are
-/// contiguous and of one size.
+/// Writes gelu of x to `output`, which may be x itself, and its derivative unless that is nullptr.
+/// All are contiguous and of the same size.
 void gelu_of(const Tensor& x, Tensor& output, Tensor* derivative) {
   float* const kept = derivative == nullptr ? nullptr : derivative->mutable_data_ptr<float>();
   at::parallel_for(0, x.numel(), 16384, [&](std::int64_t from, std::int64_t to) {
@@ -129,7 +129,7 @@ void gelu_of(const Tensor& x, Tensor& output, Tensor* derivative) {
   });
 }
 
-/// Two frozen layers of one type with gelu between them.
+/// Two frozen layers of the same type, with gelu in between.
 struct FrozenFeedForward {
   FrozenLinear inner, output;
 };
@@ -146,7 +146,7 @@ class FrozenFeedForwardFunction : public Function<FrozenFeedForwardFunction> {
     return output;
   }
 
-  /// `derivative` gets gelu's, unless it is nullptr.
+  /// `derivative` receives gelu's derivative, unless it is nullptr.
   static Tensor output_of(const Tensor& x, const FrozenFeedForward& layers, Tensor* derivative) {
     return layers.inner.is_short() ? short_output_of(x, layers, derivative)
                                    : float_output_of(x, layers, derivative);
@@ -166,19 +166,20 @@ class FrozenFeedForwardFunction : public Function<FrozenFeedForwardFunction> {
  private:
   static Tensor short_output_of(const Tensor& x, const FrozenFeedForward& layers,
                                 Tensor* derivative) {
-    const Tensor made = short_forward_product(x.to(at::kBFloat16), layers.inner.forward);
-    const std::int64_t width = made.size(1);
-    Tensor activated = at::empty_like(made);
+    const Tensor projected = short_forward_product(x.to(at::kBFloat16), layers.inner.forward);
+    const std::int64_t width = projected.size(1);
+    Tensor activated = at::empty_like(projected);
     std::uint16_t* kept = nullptr;
     if (derivative != nullptr) {
-      *derivative = at::empty_like(made);
+      *derivative = at::empty_like(projected);
       kept = mutable_short_numbers(*derivative);
     }
-    at::parallel_for(0, made.size(0), 64, [&](std::int64_t from, std::int64_t to) {
+    at::parallel_for(0, projected.size(0), 64, [&](std::int64_t from, std::int64_t to) {
       const std::int64_t at = from * width;
-      gelu_short_forward(
-          to - from, width, short_numbers(made) + at, layers.inner.bias.const_data_ptr<float>(),
-          mutable_short_numbers(activated) + at, kept == nullptr ? nullptr : kept + at);
+      gelu_short_forward(to - from, width, short_numbers(projected) + at,
+                         layers.inner.bias.const_data_ptr<float>(),
+                         mutable_short_numbers(activated) + at,
+                         kept == nullptr ? nullptr : kept + at);
     });
     return widened(short_forward_product(activated, layers.output.forward), layers.output.bias);
   }
@@ -193,14 +194,14 @@ class FrozenFeedForwardFunction : public Function<FrozenFeedForwardFunction> {
     return widened(short_gradient_product(gradient, inner), {});
   }
 
-  // In the memory of what a product made, which nobody else sees.
+  // These work in the memory of a product's result, which nothing else uses.
 
   static Tensor float_output_of(const Tensor& x, const FrozenFeedForward& layers,
                                 Tensor* derivative) {
-    Tensor made = forward_product(x, layers.inner.forward, layers.inner.bias).contiguous();
-    if (derivative != nullptr) *derivative = at::empty_like(made);
-    gelu_of(made, made, derivative);
-    return forward_product(made, layers.output.forward, layers.output.bias);
+    Tensor projected = forward_product(x, layers.inner.forward, layers.inner.bias).contiguous();
+    if (derivative != nullptr) *derivative = at::empty_like(projected);
+    gelu_of(projected, projected, derivative);
+    return forward_product(projected, layers.output.forward, layers.output.bias);
   }
 
   static Tensor float_gradient(const Tensor& given, const Tensor& derivative, const Tensor& inner,
@@ -211,7 +212,7 @@ class FrozenFeedForwardFunction : public Function<FrozenFeedForwardFunction> {
   }
 };
 
-/// Of rows of `width`, what their norm keeps for backward; nothing where it is not wanted.
+/// The values that a norm over rows of `width` keeps for backward; undefined if not needed.
 struct KeptNorm {
   Tensor normalised, inverse;
 
@@ -265,7 +266,7 @@ class AddNormFunction : public Function<AddNormFunction> {
   }
 };
 
-/// A row at a time, while it is in the processor's cache.
+/// Processes one row at a time, while it is in the processor's cache.
 class AddDroppedNormFunction : public Function<AddDroppedNormFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& a, const Tensor& b,
@@ -336,7 +337,7 @@ class GeluFunction : public Function<GeluFunction> {
   }
 };
 
-/// Of float32 on a CPU.
+/// Whether x is a float32 matrix on a CPU.
 bool is_matrix(const Tensor& x) { return is_float_on_cpu(x) && x.dim() == 2; }
 
 bool is_trained(const LinearLayer& layer) {
@@ -370,10 +371,10 @@ std::vector<Tensor> apply_linears(const Tensor& x, std::initializer_list<LinearL
     return is_frozen_for(x, layer) && layer.weight.is_short();
   });
   if (!together) {
-    std::vector<Tensor> made;
+    std::vector<Tensor> outputs;
     for (const LinearLayer& layer : layers)
-      made.push_back(apply_linear(x, layer.weight, layer.bias));
-    return made;
+      outputs.push_back(apply_linear(x, layer.weight, layer.bias));
+    return outputs;
   }
   const bool differentiated = at::GradMode::is_enabled() && x.requires_grad();
   FrozenLinears frozen;

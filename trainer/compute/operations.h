@@ -10,36 +10,36 @@
 
 namespace petlab::trainer {
 
-// LibTorch's operations where the encoder has a faster way on a CPU in float32; elsewhere they are
-// LibTorch's own. All are differentiable.
+// Operations that have a faster implementation for the encoder on a CPU in float32. Elsewhere they
+// are LibTorch's. All are differentiable.
 
-/// x (rows, in) · weightᵀ (out, in) + bias (out), which may be undefined. By the libraries that
-/// product_libraries() names, which read the weight where it lies. With a short product of float32
-/// on a CPU, x, weight and outer gradient are rounded to bfloat16 for the products, of which the
-/// result and all gradients are float32 again; elsewhere that says nothing.
+/// x (rows, in) · weightᵀ (out, in) + bias (out), which may be undefined. Uses the libraries in
+/// product_libraries(), which read the weight in place. With `short_product`, on a CPU in float32,
+/// x, weight and outer gradient are rounded to bfloat16 for the products, but the result and all
+/// gradients are float32; elsewhere `short_product` has no effect.
 Tensor apply_linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
                     bool short_product = false);
 
-/// The same of a backbone's weight, by the copies that it has where it is frozen.
+/// The same for a backbone's weight. A frozen weight uses its copies.
 Tensor apply_linear(const Tensor& x, const ProductWeight& weight, const Tensor& bias);
 
-/// A linear layer by what it is made of, which must outlive it.
+/// The parts of a linear layer, which must outlive it.
 struct LinearLayer {
   const ProductWeight& weight;
   const Tensor& bias;
 };
-/// apply_linear of x with each of the layers. With short products x is rounded once for all, and
-/// its gradients are summed as they are widened.
+/// Calls apply_linear on x with each of the layers. With short products, x is rounded only once,
+/// and its gradients are summed while they are widened.
 std::vector<Tensor> apply_linears(const Tensor& x, std::initializer_list<LinearLayer> layers);
 
-/// apply_linear of gelu of apply_linear: `output` after `inner`. Of frozen layers without a copy of
-/// what is between the two. With short products gelu's derivative is rounded to bfloat16 then, and
-/// nothing between the two layers is wider.
+/// Applies `inner`, gelu and `output`. For frozen layers, nothing in between is copied. With short
+/// products, these round gelu's derivative to bfloat16 and keep everything between the layers in
+/// bfloat16.
 Tensor apply_gelu_between(const Tensor& x, const LinearLayer& inner, const LinearLayer& output);
 
 /// norm(a + b)
 Tensor add_norm(const Tensor& a, const Tensor& b, const LayerNorm& norm);
-/// norm(drop(a) + b), the same to the last bit, in one pass over the rows.
+/// norm(drop(a) + b), in one pass over the rows, with bitwise the same result.
 Tensor add_dropped_norm(const Tensor& a, const Tensor& b, const LayerNorm& norm,
                         const DropoutPlace& place);
 

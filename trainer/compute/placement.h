@@ -4,15 +4,15 @@
 
 namespace petlab::trainer {
 
-/// Where a trial computes, and in which types. What is trained is kept in a type of its own, so
-/// that a backbone may compute in fewer bits than small changes of a weight need.
+/// The device and the types that a trial computes with. Trained tensors have a type of their own,
+/// because small changes of a weight may need more bits than the backbone computes with.
 struct Placement {
   at::Device device = at::kCPU;
-  at::ScalarType compute = at::kFloat;  // the backbone, merged weights, activations
-  at::ScalarType master = at::kFloat;   // trained weights and scores, their gradients and moments;
-                                        // kFloat or kDouble
-  /// The backbone's matrices are kept and multiplied in bfloat16, though it computes in float32:
-  /// what goes into a product is rounded to it, and what comes out is widened.
+  at::ScalarType compute = at::kFloat;  // of the backbone, merged weights, activations
+  at::ScalarType master = at::kFloat;   // of trained weights and scores, their gradients and
+                                        // moments; kFloat or kDouble
+  /// The backbone computes in float32, but its matrices are stored and multiplied in bfloat16:
+  /// inputs of a product are rounded, and results are widened.
   bool short_products = false;
 
   static Placement all_in(at::ScalarType dtype) { return {at::kCPU, dtype, dtype}; }

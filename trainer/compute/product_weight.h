@@ -6,11 +6,11 @@
 
 namespace petlab::trainer {
 
-/// A backbone's weight (out, in) as products read it: in float32 as it came, with short products in
-/// bfloat16. A frozen one then has two copies, made when they are first wanted, each in the order
-/// in which the library reads it for a product in its direction; in any other order the library
-/// would make such a copy in every product. The pages of the original are let go where they are a
-/// file's. Copies of a ProductWeight share them. Not for several threads at once.
+/// A backbone's weight (out, in), prepared for products: unchanged in float32; in bfloat16 with
+/// short products. A frozen short weight gets two copies on first use, one for each direction, in
+/// the order in which the library reads it; otherwise, the library would make such a copy in every
+/// product. If the original is memory-mapped, its pages are then released. Copies of a
+/// ProductWeight share these copies. Not thread-safe.
 class ProductWeight {
  public:
   ProductWeight() = default;
@@ -19,11 +19,11 @@ class ProductWeight {
 
   bool is_short() const { return copies_ != nullptr; }
   bool is_trained() const { return weight_.requires_grad(); }
-  /// As it came.
+  /// The unchanged weight.
   const Tensor& original() const { return weight_; }
-  /// What forward_product reads.
+  /// The weight for forward_product.
   Tensor forward() const;
-  /// What input_gradient_product reads.
+  /// The weight for input_gradient_product.
   Tensor gradient() const;
 
  private:

@@ -18,8 +18,8 @@
 namespace petlab::trainer {
 namespace {
 
-/// oneDNN's matrix product as LibTorch offers it to its compiler; absent where LibTorch was built
-/// without.
+/// oneDNN's matrix product, which LibTorch registers for its compiler. Absent if LibTorch was built
+/// without oneDNN.
 const std::optional<c10::OperatorHandle>& onednn_linear() {
   static const std::optional<c10::OperatorHandle> found =
       at::hasMKLDNN() ? c10::Dispatcher::singleton().findSchema({"mkldnn::_linear_pointwise", ""})
@@ -27,7 +27,7 @@ const std::optional<c10::OperatorHandle>& onednn_linear() {
   return found;
 }
 
-/// What makes copies of matrices in the order that call_onednn reads them in.
+/// Copies matrices to the order in which call_onednn reads them.
 const std::optional<c10::OperatorHandle>& onednn_packing() {
   static const std::optional<c10::OperatorHandle> found =
       onednn_linear()
@@ -65,19 +65,19 @@ Tensor short_product(const Tensor& x, const Tensor& weight) {
   return at::mm(x, weight.t());
 }
 
-/// Of a bfloat16 matrix (out, in); undefined where oneDNN does not multiply it.
+/// Packs a bfloat16 matrix (out, in). Undefined if oneDNN does not multiply it.
 Tensor packed_matrix(const Tensor& matrix) {
   if (!is_short(matrix) || !multiplies_bf16() || !onednn_packing()) return {};
   const at::NoGradGuard no_grad;
   torch::jit::Stack stack;
   stack.emplace_back(matrix);
-  stack.emplace_back();  // for any number of rows
+  stack.emplace_back();  // any number of rows
   onednn_packing()->callBoxed(&stack);
   return stack.front().toTensor();
 }
 
 bool is_packed(const Tensor& weight) { return weight.is_mkldnn(); }
-/// What a gradient is multiplied with, as short_product takes it.
+/// The right-hand side for a gradient, in the form that short_product takes.
 Tensor by_columns(const Tensor& weight) { return is_packed(weight) ? weight : weight.t(); }
 
 ProductLibraries& libraries_of_process() {
@@ -101,16 +101,17 @@ std::optional<ProductLibrary> library_named(std::string_view name) {
   return std::nullopt;
 }
 
-// What is timed: the inner projection of a feed-forward of width 768, of a few sentences.
+// The product to time: the inner projection of a feed-forward layer of width 768, for a few
+// sentences.
 constexpr std::int64_t kTimedRows = 256;
 constexpr std::int64_t kTimedIn = 768;
 constexpr std::int64_t kTimedOut = 3072;
 constexpr int kTimedTurns = 5;
-/// LibTorch's own must take at most so much of oneDNN's time: near equality nothing is gained, and
-/// another measurement might say otherwise.
+/// LibTorch's own library must take at most this share of oneDNN's time. Smaller gains do not
+/// matter, and another measurement could contradict them.
 constexpr double kClearlyFaster = 0.9;
 
-/// Processor time of this thread, so that a busy machine says the same as an idle one.
+/// Processor time of this thread, which does not depend on how busy the machine is.
 double thread_seconds() {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -126,14 +127,14 @@ double seconds_of(const Product& product) {
 
 template <typename Product>
 ProductLibrary faster_library(ProductLibrary ProductLibraries::*direction, const Product& product) {
-  // The best of several turns: what disturbs makes a product slower, never faster.
+  // The best of several turns counts, because disturbances only make a product slower.
   std::array<double, kLibraryNames.size()> best{};
   best.fill(std::numeric_limits<double>::infinity());
   for (int turn = 0; turn <= kTimedTurns; ++turn) {
     for (std::size_t i = 0; i < kLibraryNames.size(); ++i) {
       libraries_of_process().*direction = kLibraryNames[i].second;
       const double seconds = seconds_of(product);
-      if (turn > 0) best[i] = std::min(best[i], seconds);  // the first one makes its kernels
+      if (turn > 0) best[i] = std::min(best[i], seconds);  // the first turn compiles kernels
     }
   }
   return best[0] < kClearlyFaster * best[1] ? kLibraryNames[0].second : kLibraryNames[1].second;

@@ -32,12 +32,12 @@ std::array<std::uint32_t, 4> place_counter(const StreamPlace& place) {
   return {0, low(place.position), low(place.example), low(place.step)};
 }
 
-// Blocks computed side by side. Loops over 16 would be unrolled before they can be vectorised.
+// The number of blocks computed in parallel. Loops over 16 would be unrolled instead of vectorised.
 constexpr std::size_t kLanes = 32;
-constexpr std::size_t kPerBlock = 8;  // numbers of 16 bits
+constexpr std::size_t kPerBlock = 8;  // 16-bit numbers
 using Lanes = std::array<std::uint32_t, kLanes>;
 
-/// Blocks `first` .. `first + kLanes - 1` of a place, one behind the other.
+/// Computes the blocks `first` .. `first + kLanes - 1` of a place, in order.
 PETLAB_INLINE void philox_lanes(const std::array<std::uint32_t, 4>& counter,
                                 std::array<std::uint32_t, 2> key, std::uint32_t first,
                                 std::array<std::uint32_t, 4 * kLanes>& blocks) {
@@ -65,7 +65,7 @@ PETLAB_INLINE void philox_lanes(const std::array<std::uint32_t, 4>& counter,
   }
 }
 
-/// Multipliers of n numbers; `dropped` of the 65536 values of 16 bits mean 0, the others `scale`.
+/// Writes n multipliers: `dropped` of the 65536 16-bit values mean 0, the others `scale`.
 PETLAB_CLONES void fill_multipliers(const std::array<std::uint32_t, 4>& counter,
                                     const std::array<std::uint32_t, 2>& key, std::uint32_t dropped,
                                     float scale, float* multiplier, std::size_t n) {
@@ -97,8 +97,8 @@ std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
 }
 
 std::array<std::uint32_t, 2> stream_key(std::uint64_t seed, Purpose purpose, std::uint64_t layer) {
-  // One Philox block of them under the seed, so that what is left (step, example, position, block)
-  // fits the counter.
+  // Seed, purpose and layer are hashed by one Philox block, so that the rest (step, example,
+  // position, block) fits into the counter.
   const auto block =
       philox({static_cast<std::uint32_t>(purpose), low(layer), 0x7065746c, 0x61620001},
              {low(seed), high(seed)});
@@ -106,7 +106,7 @@ std::array<std::uint32_t, 2> stream_key(std::uint64_t seed, Purpose purpose, std
 }
 
 std::uint32_t dropped_of_65536(double p) {
-  // Never all of them: then no element would be left to scale.
+  // At least one value must be kept, or there would be nothing to scale.
   return static_cast<std::uint32_t>(std::min(std::lround(p * 65536), 65535L));
 }
 
@@ -116,7 +116,7 @@ RandomStream::RandomStream(const StreamPlace& place)
 std::uint32_t RandomStream::next_u32() {
   if (used_ == block_.size()) {
     block_ = philox(counter_, key_);
-    // A stream has 2^34 numbers; none comes near.
+    // A stream has 2^34 numbers; no use comes near the end.
     ++counter_[0];
     used_ = 0;
   }
@@ -125,7 +125,8 @@ std::uint32_t RandomStream::next_u32() {
 
 std::uint64_t RandomStream::below(std::uint64_t bound) {
   assert(bound > 0);
-  // The largest multiple of the bound is cut off, so that every remainder is equally likely.
+  // Rejects draws outside the largest multiple of the bound, so that all remainders are equally
+  // likely.
   const std::uint64_t rest = (0 - bound) % bound;
   while (true) {
     const std::uint64_t low_half = next_u32();
@@ -137,7 +138,7 @@ std::uint64_t RandomStream::below(std::uint64_t bound) {
 float RandomStream::uniform() { return static_cast<float>(next_u32() >> 8) * 0x1p-24f; }
 
 double RandomStream::normal() {
-  // The first draw is shifted to (0, 1], where the logarithm is finite.
+  // Shifts the first draw to (0, 1], where the logarithm is finite.
   const double radius = (static_cast<double>(next_u32()) + 1) * 0x1p-32;
   const double angle = static_cast<double>(next_u32()) * 0x1p-32;
   return std::sqrt(-2 * std::log(radius)) * std::cos(2 * std::numbers::pi * angle);

@@ -7,10 +7,10 @@
 
 namespace petlab::trainer {
 
-/// What random numbers are for. The numbers are part of what a trial computes: never renumber,
-/// append only.
+/// The uses of random numbers. Their values affect a trial's results: never renumber them, only
+/// append.
 enum class Purpose : std::uint32_t {
-  shuffle = 1,            // order of the examples of an epoch
+  shuffle = 1,            // order of the examples in an epoch
   initialisation = 2,     // weights of modules, scores and heads
   random_mask = 3,        // the random sub-networks
   embedding_dropout = 4,  // after the embeddings' LayerNorm
@@ -20,7 +20,7 @@ enum class Purpose : std::uint32_t {
   head_input_dropout = 8,               // before the head's dense
   head_output_dropout = 9,              // before the head's out_proj
   module_dropout = 10,                  // inside a module
-  task_choice = 11,                     // which task a multi-task batch comes from
+  task_choice = 11,                     // the task of a multi-task batch
   random_task_mask = 12,                // the random sub-networks of tasks
   cross_attention_dropout = 13,         // on the probabilities of attention to another sequence
   cross_attention_output_dropout = 14,  // after that sub-layer
@@ -32,23 +32,24 @@ enum class Purpose : std::uint32_t {
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
                                     std::array<std::uint32_t, 2> key);
 
-/// What Philox4x32-10 is made of, for who computes it by other means.
+/// The constants of Philox4x32-10, for other implementations.
 inline constexpr std::array<std::uint32_t, 2> kPhiloxMultipliers{0xD2511F53, 0xCD9E8D57};
 inline constexpr std::array<std::uint32_t, 2> kPhiloxWeyl{0x9E3779B9, 0xBB67AE85};
 inline constexpr int kPhiloxRounds = 10;
 
-/// Where in a trial a stream of random numbers belongs. Two different places have independent
-/// streams; the same place has the same numbers whatever the layout, batching, gang or resuming.
+/// The place in a trial that a stream of random numbers belongs to. Different places have
+/// independent streams; the same place has the same numbers whatever the layout, batching, gang or
+/// resuming.
 struct StreamPlace {
   std::uint64_t seed = 0;
   Purpose purpose = Purpose::shuffle;
   std::uint64_t step = 0;      // optimizer step or epoch; below 2^32
-  std::uint64_t layer = 0;     // layer, or number of a parameter; below 2^32
+  std::uint64_t layer = 0;     // layer, or index of a parameter; below 2^32
   std::uint64_t example = 0;   // index of the example in its split; below 2^32
   std::uint64_t position = 0;  // token in the example; below 2^32
 };
 
-/// The key of all places with this seed, purpose and layer. Their counter is (block, position,
+/// The Philox key of all places with this seed, purpose and layer. The counter is (block, position,
 /// example, step).
 std::array<std::uint32_t, 2> stream_key(std::uint64_t seed, Purpose purpose, std::uint64_t layer);
 
@@ -57,11 +58,11 @@ class RandomStream {
  public:
   explicit RandomStream(const StreamPlace& place);
   std::uint32_t next_u32();
-  /// Below `bound` without bias; bound > 0.
+  /// A number below `bound`, without bias; bound > 0.
   std::uint64_t below(std::uint64_t bound);
-  /// In [0, 1), 24 bits.
+  /// A number in [0, 1) with 24 bits.
   float uniform();
-  /// Standard normal (Box-Muller on two 32-bit draws, computed in double).
+  /// A standard normal number (Box-Muller on two 32-bit draws, computed in double).
   double normal();
 
  private:
@@ -71,30 +72,30 @@ class RandomStream {
   std::uint32_t used_ = 4;
 };
 
-/// Dropout of one place: element i is dropout_scale(p) with probability 1 - p and else 0, where p
-/// in [0, 1) is rounded to 1/65536, at most 65535/65536. Bits 16·(i mod 8) .. of block i / 8
-/// decide, so that a part of a row does not depend on its length. `multiplier` is what the
-/// activation is multiplied with.
+/// Dropout of one place: element i is dropout_scale(p) with probability 1 - p, else 0. p in [0, 1)
+/// is rounded to multiples of 1/65536, at most 65535/65536. The 16 bits from 16·(i mod 8) of block
+/// i / 8 decide, so an element does not depend on the length of its row. Activations are multiplied
+/// by `multiplier`.
 void fill_dropout(const StreamPlace& place, double p, std::span<float> multiplier);
 
-/// How many of the 65536 values of 16 bits, the lowest, mean 0 in fill_dropout.
+/// The number of 16-bit values that mean 0 in fill_dropout; these are the lowest ones.
 std::uint32_t dropped_of_65536(double p);
 
-/// 1 / (1 - p) of the rounded p: what fill_dropout writes where nothing is dropped.
+/// 1 / (1 - p) for the rounded p: the multiplier that fill_dropout writes for kept elements.
 float dropout_scale(double p);
 
-/// A permutation of 0 .. n-1 (Fisher-Yates): the order of epoch `epoch` of the trial's task number
-/// `task` (0 where it has one).
+/// A permutation of 0 .. n-1 (Fisher-Yates): the order of epoch `epoch` of the trial's task `task`
+/// (0 for a single task).
 std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::uint64_t task, std::uint64_t epoch,
                                       std::int64_t n);
 
-/// Number i of the stream in [-bound, bound), resp. N(0, std), for the initialisation of parameter
-/// number `parameter` (a stable number that the caller gives each parameter).
+/// Fill `out` with numbers from [-bound, bound) or N(0, std), to initialise the parameter with the
+/// number `parameter` (the caller assigns each a permanent number).
 void fill_uniform(std::uint64_t seed, std::uint64_t parameter, double bound, std::span<float> out);
 void fill_normal(std::uint64_t seed, std::uint64_t parameter, double std_dev, std::span<float> out);
 
-/// The random mask of layer number `of` (Purpose::random_mask) or task number `of`
-/// (Purpose::random_task_mask) and parameter: exactly n - zeros_in_mask(k, n) ones, every such mask
+/// The random mask of a parameter in layer `of` (Purpose::random_mask) or task `of`
+/// (Purpose::random_task_mask). It has exactly n - zeros_in_mask(k, n) ones, and all such masks are
 /// equally likely.
 void fill_random_mask(Purpose purpose, std::uint64_t seed, std::uint64_t parameter,
                       std::uint64_t of, double sparsity_ratio, std::span<std::uint8_t> mask);

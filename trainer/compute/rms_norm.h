@@ -9,7 +9,7 @@ namespace petlab::trainer {
 struct RmsNorm {
   Tensor weight;  // (d_model)
   double eps = 1e-6;
-  /// Normalises the rows of x (rows, d_model); the mean in float32 at least.
+  /// Normalises the rows of x (rows, d_model). Computes the mean at least in float32.
   Tensor operator()(const Tensor& x) const;
 };
 

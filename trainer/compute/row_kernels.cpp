@@ -13,7 +13,7 @@
 namespace petlab::trainer {
 namespace {
 
-/// Sums of a row in kBlock interleaved chains, so that they vectorise.
+/// Adds up the kBlock interleaved partial sums of a row, which allow vectorisation.
 PETLAB_INLINE float sum_of(const float* chains) {
   float sum = 0;
   for (std::int64_t q = 0; q < kBlock; ++q) sum += chains[q];
@@ -144,7 +144,7 @@ PETLAB_CLONES void rms_norm_rows_backward(std::int64_t rows, std::int64_t width,
   }
 }
 
-/// What is no number stays none: a training that diverges is to be found.
+/// Keeps NaN, so that diverging training is noticed.
 PETLAB_INLINE float positive(float x) { return x < 0 ? 0.0F : x; }
 
 PETLAB_CLONES void drop_numbers(std::int64_t n, const float* x, const float* multiplier,
@@ -193,7 +193,7 @@ PETLAB_CLONES void add_widened_numbers(std::int64_t n, const std::uint16_t* x, f
   for (std::int64_t i = 0; i < n; ++i) output[i] += widened(x[i]);
 }
 
-/// To the nearest bfloat16, of two equally near the even one; what is no number stays none.
+/// Rounds to the nearest bfloat16, ties to even. Keeps NaN.
 PETLAB_INLINE std::uint16_t rounded(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t nearest = (bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U;
@@ -205,7 +205,7 @@ struct Gelu {
 };
 
 PETLAB_INLINE Gelu gelu_at(float v) {
-  // Φ(v) by Abramowitz and Stegun 7.1.26 of erf(|v| / √2): |error| <= 1.5e-7.
+  // Φ(v) from erf(|v| / √2) by Abramowitz and Stegun 7.1.26: |error| <= 1.5e-7.
   const float z = std::fabs(v) * 0.70710678118654752F;
   const float t = 1 / (1 + 0.3275911F * z);
   const float e = exponential(-z * z);
@@ -226,7 +226,8 @@ PETLAB_CLONES void gelu_numbers(std::int64_t n, const float* x, float* output, f
   }
 }
 
-// Loops over 16 bits that choose are not vectorised for all instruction sets: a block at a time is.
+// Loops with conditions over 16-bit numbers are not vectorised for every instruction set; single
+// blocks are.
 
 PETLAB_INLINE void widen_block(const std::uint16_t* x, float* output) {
   const auto bits = *reinterpret_cast<const Vector<std::uint16_t>*>(x);
@@ -243,7 +244,7 @@ PETLAB_INLINE void round_block(const float* x, std::uint16_t* output) {
       __builtin_convertvector(chosen, Vector<std::uint16_t>);
 }
 
-/// kBlock numbers; `derivative` may be nullptr.
+/// Processes kBlock numbers; `derivative` may be nullptr.
 PETLAB_INLINE void gelu_short_block(const std::uint16_t* x, const float* bias,
                                     std::uint16_t* output, std::uint16_t* derivative) {
   float values[kBlock], derivatives[kBlock];
@@ -288,7 +289,7 @@ PETLAB_CLONES void multiply_short_numbers(std::int64_t n, const std::uint16_t* f
   for (std::int64_t i = whole; i < n; ++i) x[i] = rounded(widened(x[i]) * widened(factor[i]));
 }
 
-/// The larger of each pair of lanes; what is no number is smaller than all.
+/// Updates the maximum of each lane. NaN counts as smaller than any number.
 PETLAB_INLINE void take_larger(Vector<float>& largest, const float* x) {
   const auto found = *reinterpret_cast<const Vector<float>*>(x);
   largest = found > largest ? found : largest;
@@ -324,7 +325,7 @@ PETLAB_CLONES float log_sum_exp_of(std::int64_t n, const float* x) {
   return largest + std::log(sum);
 }
 
-constexpr std::int64_t kChunk = 64;  // numbers of a row that are looked at or left out together
+constexpr std::int64_t kChunk = 64;  // numbers in a row that are searched or skipped together
 
 PETLAB_CLONES void largest_of_chunks(std::int64_t n, const float* x, float* largest) {
   for (std::int64_t from = 0; from < n; from += kChunk) {
@@ -338,7 +339,7 @@ float log_sum_exp(std::int64_t n, const float* x) { return log_sum_exp_of(n, x);
 
 void largest_of_row(std::int64_t n, std::int64_t k, const float* x, float* values,
                     std::int64_t* places) {
-  // The k largest lie in chunks whose own largest is among the k largest of these.
+  // Only chunks whose maximum is among the k largest maxima can contain the k largest numbers.
   thread_local std::vector<float> chunks, sorted;
   thread_local std::vector<std::int64_t> found;
   chunks.resize(static_cast<std::size_t>((n + kChunk - 1) / kChunk));

@@ -13,7 +13,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-/// The losses of rows of logits, and what their gradient is made of.
+/// The losses of rows of logits, and the normalisers for their gradient.
 struct Rows {
   Tensor losses;      // (rows)
   Tensor normaliser;  // (rows, 1)
@@ -26,7 +26,7 @@ Rows losses_of(const Tensor& logits, const Tensor& targets, double smoothing) {
           normaliser};
 }
 
-/// Of each row's loss by its logits, in the logits' memory where `in_place`.
+/// The gradient of each row's loss by its logits. It overwrites the logits if `in_place`.
 Tensor gradient_of(const Tensor& logits, const Tensor& normaliser, const Tensor& targets,
                    double smoothing, bool in_place) {
   Tensor gradient = in_place ? logits.sub_(normaliser).exp_() : (logits - normaliser).exp_();
@@ -55,7 +55,7 @@ class SmoothedLossFunction : public Function<SmoothedLossFunction> {
   }
 };
 
-/// What the gradient of the states reads of a frozen weight.
+/// A frozen weight, in the form that the gradient of the states reads.
 struct ReadByGradient {
   Tensor weight;
 };

@@ -50,7 +50,7 @@ DType dtype_of(at::ScalarType type) {
   throw std::logic_error("an element type without a counterpart");
 }
 
-/// What keeps a file's bytes in memory while a tensor is made of them.
+/// Owns a file's bytes for a tensor that uses them.
 struct FileMemory {
   std::shared_ptr<const void> owner;
   bool mapped = false;
@@ -69,7 +69,7 @@ Tensor to_tensor(const TensorView& view) {
       std::memcpy(copy.mutable_data_ptr(), view.bytes.data(), view.bytes.size());
     return copy;
   }
-  // LibTorch has no constant tensors; nothing writes to a backbone's weights.
+  // LibTorch has no constant tensors, but nothing writes to a backbone's weights.
   void* const data = const_cast<std::byte*>(view.bytes.data());
   return at::for_blob(data, view.shape)
       .context(new FileMemory{view.owner, view.mapped}, &FileMemory::release)
@@ -82,7 +82,7 @@ void release_pages(const Tensor& tensor) {
   const c10::DataPtr& memory = tensor.storage().data_ptr();
   const auto* const file = memory.cast_context<FileMemory>(&FileMemory::release);
   if (file == nullptr || !file->mapped) return;
-  // Whole pages alone: what lies beside them is another tensor's.
+  // Only whole pages: the others are shared with neighbouring tensors.
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<std::uintptr_t>(memory.get());
   const std::uintptr_t first = (begin + page - 1) / page * page;
@@ -108,9 +108,9 @@ TensorView to_view(const Tensor& tensor) {
 }
 
 Tensor with_zero_filling(const Tensor& of, std::int64_t rows) {
-  Tensor made = at::empty_like(of);
-  if (made.size(0) > rows) made.narrow(0, rows, made.size(0) - rows).zero_();
-  return made;
+  Tensor result = at::empty_like(of);
+  if (result.size(0) > rows) result.narrow(0, rows, result.size(0) - rows).zero_();
+  return result;
 }
 
 bool is_float_on_cpu(const Tensor& x) {
@@ -127,7 +127,7 @@ std::uint16_t* mutable_short_numbers(Tensor& of) {
 
 Tensor on_device(const Tensor& of_host, at::Device device) {
   if (device.is_cpu()) return of_host;
-  // From memory that may be paged out a device copies while the host waits.
+  // The host would have to wait while a device copies from pageable memory.
   return of_host.pin_memory().to(device, /*non_blocking=*/true);
 }
 

@@ -7,30 +7,30 @@
 
 namespace petlab::trainer {
 
-/// The tensor over the file's own memory (which it keeps alive), or a copy where the alignment asks
-/// for one.
+/// A tensor on the file's memory, which it keeps alive, or a copy if the alignment requires one.
 Tensor to_tensor(const TensorView& view);
-/// Where such a tensor lies in a mapped file, its pages no longer count as this process's memory:
-/// whoever reads them has them from the file again. Else nothing.
+/// If such a tensor is in a mapped file, releases its pages from this process's memory; later reads
+/// load them from the file again. Otherwise does nothing.
 void release_pages(const Tensor& tensor);
-/// The same where and as `options` say. Where that makes a copy, the file's pages that it was made
-/// of are let go: a backbone of 16 bits that is widened takes no more memory than the wide one.
+/// The same with the device and type of `options`. If that makes a copy, releases the file's pages:
+/// widening a 16-bit backbone then takes no more memory than the wide one.
 Tensor to_tensor(const TensorView& view, const at::TensorOptions& options);
-/// A view of the tensor's values in their order, on the host, which it keeps alive.
+/// A view of the tensor's values in order, in host memory, which the view keeps alive.
 TensorView to_view(const Tensor& tensor);
 
-/// An empty tensor like `of` (rows, …), zero from row `rows` on: the caller writes the rows before.
+/// Creates a tensor like `of` (rows, …) with zeros from row `rows` on. The caller must write the
+/// earlier rows.
 Tensor with_zero_filling(const Tensor& of, std::int64_t rows);
 
-/// Whether the inner loops of row_kernels.h know it.
+/// Whether the inner loops of row_kernels.h can process it.
 bool is_float_on_cpu(const Tensor& x);
 
-/// The bits of a contiguous bfloat16 tensor on the host, as row_kernels.h takes them.
+/// The bits of a contiguous bfloat16 tensor on the host, as row_kernels.h expects them.
 const std::uint16_t* short_numbers(const Tensor& of);
 std::uint16_t* mutable_short_numbers(Tensor& of);
 
-/// The same values where `device` computes. The copy is made from page-locked memory and not waited
-/// for: a step that did would run at the pace of the host.
+/// The same values on `device`. The copy uses page-locked memory and is not waited for, because
+/// waiting would slow each step down to the pace of the host.
 Tensor on_device(const Tensor& of_host, at::Device device);
 
 }  // namespace petlab::trainer

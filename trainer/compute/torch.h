@@ -1,7 +1,7 @@
 #pragma once
 
-// What the trainer needs of LibTorch, in one place and far less than torch/torch.h: tensors and
-// autograd. Precompiled once for every target that links `trainer`.
+// The parts of LibTorch that the trainer uses, tensors and autograd: far less than torch/torch.h.
+// Precompiled once for all targets that link `trainer`.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>

@@ -9,21 +9,21 @@
 
 namespace petlab::trainer {
 
-// What the inner loops share; to be inlined into functions that are compiled for several
-// instruction sets.
+// Shared by the inner loops, and inlined into functions that are compiled for several instruction
+// sets.
 
-inline constexpr std::int64_t kBlock = 16;  // numbers of a row at a time: one vector of floats
+inline constexpr std::int64_t kBlock = 16;  // numbers processed together: one vector of floats
 
-/// kBlock numbers, wherever they lie in memory.
+/// A vector of kBlock numbers with the alignment of a single one.
 template <typename T>
 using Vector [[gnu::vector_size(kBlock * sizeof(T)), gnu::aligned(alignof(T)), gnu::may_alias]] = T;
 
-/// e^x for x <= 0 in one or two units of the last place: 2^i · e^r with |r| <= ln 2 / 2.
+/// e^x for x <= 0, accurate to one or two units in the last place: 2^i · e^r with |r| <= ln 2 / 2.
 PETLAB_INLINE float exponential(float x) {
   const float limited = std::max(x, -87.0F);
-  // Adding 1.5 · 2^23 rounds to a whole number without a call, and leaves it in the lowest bits:
-  // there it can be read of anything, while a cast is undefined for the NaN of a training that
-  // diverged. (p is NaN then, and so is the product.)
+  // Adding 1.5 · 2^23 rounds to an integer without a call and leaves it in the lowest bits. Unlike
+  // a cast, reading those bits is defined even for the NaN of a diverging training, where p and the
+  // product are NaN too.
   constexpr float kRounder = 12582912.0F;
   const float shifted = limited * 1.44269504088896341F + kRounder;
   const float whole = shifted - kRounder;

@@ -34,7 +34,7 @@ void append_wanted(const Example& example, TokenisedSplit& result) {
   }
 }
 
-/// What a text-to-text model is to write.
+/// The target text of an example for a text-to-text model.
 std::string target_of(const Example& example, const sweeps::TaskDeclaration& task) {
   switch (task.kind) {
     case sweeps::TaskKind::classification:
@@ -47,7 +47,7 @@ std::string target_of(const Example& example, const sweeps::TaskDeclaration& tas
   return example.target;
 }
 
-/// Puts an example's tokens, which lie at `offsets` in `ids`, behind the others.
+/// Appends an example's tokens, which are at `offsets` in `ids`.
 void append_tokens(const std::vector<std::int32_t>& ids, const std::vector<std::int64_t>& offsets,
                    std::int64_t example, PackedSequences& packed) {
   const auto index = static_cast<std::size_t>(example);
@@ -150,7 +150,7 @@ std::vector<std::int64_t> counted_positions(const PackedSequences& sequences,
   for (std::size_t s = 0; s + 1 < sequences.offsets.size(); ++s) {
     std::int64_t position = first_position;
     for (std::int64_t token = sequences.offsets[s]; token < sequences.offsets[s + 1]; ++token) {
-      // RoBERTa: a pad token written in the text has the padding's position and does not count.
+      // RoBERTa: a pad token in a text has the padding's position, and does not advance the count.
       const bool is_pad = sequences.ids[static_cast<std::size_t>(token)] == first_position - 1;
       positions.push_back(is_pad ? first_position - 1 : position++);
     }

@@ -11,19 +11,19 @@
 
 namespace petlab::trainer {
 
-/// The tokenised examples of a split, end to end.
+/// The tokenised examples of a split, one after another.
 struct TokenisedSplit {
   std::vector<std::int32_t> ids;       // (all tokens)
   std::vector<std::int32_t> type_ids;  // (all tokens)
   std::vector<std::int64_t> offsets;   // (examples + 1): example e is [offsets[e], offsets[e + 1])
   sweeps::TaskKind kind = sweeps::TaskKind::classification;
-  std::vector<std::int32_t> classes;  // (examples) of classification, else empty
-  std::vector<float> scores;          // (examples) of regression, else empty
-  /// What a text-to-text model is to write of each example, the end token last; empty offsets
-  /// where the split was tokenised for an encoder.
+  std::vector<std::int32_t> classes;  // (examples), for classification; else empty
+  std::vector<float> scores;          // (examples), for regression; else empty
+  /// The target texts of the examples, each with its end token. Offsets are empty if the split was
+  /// tokenised for an encoder.
   std::vector<std::int32_t> target_ids;      // (all target tokens)
   std::vector<std::int64_t> target_offsets;  // (examples + 1)
-  std::vector<std::string> references;       // (examples) of texts, as they are written; else empty
+  std::vector<std::string> references;       // (examples), unmodified text targets; else empty
   std::int64_t size() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
   std::int64_t tokens(std::int64_t example) const {
     return offsets[static_cast<std::size_t>(example) + 1] -
@@ -34,44 +34,45 @@ struct TokenisedSplit {
 /// Tokenises every example, truncated to `max_tokens`.
 TokenisedSplit tokenise(const Split& split, const Tokenizer& tokenizer, std::int64_t max_tokens);
 
-/// Tokens that an example has at most, special ones included.
+/// The maximum numbers of tokens in an example, special ones included.
 struct TokenLimits {
   std::int64_t source = 0;
   std::int64_t target = 0;
 };
 
-/// Tokenises sources and targets as a text-to-text model sees the task (sweeps/text_to_text.h).
+/// Tokenises sources and targets in a text-to-text model's form of the task
+/// (sweeps/text_to_text.h).
 TokenisedSplit tokenise_texts(const Split& split, const sweeps::TaskDeclaration& task,
                               const Tokenizer& tokenizer, const TokenLimits& limits);
 
-/// Several examples as one packed input with what is wanted of them.
+/// Several examples as one packed input, with their targets.
 struct PackedBatch {
   EncoderInput input;
   sweeps::TaskKind kind = sweeps::TaskKind::classification;
-  std::vector<std::int64_t> classes;  // (sequences) of classification, else empty
-  std::vector<float> scores;          // (sequences) of regression, else empty
-  /// Of a text-to-text split: what is to be written, the end token last. Else no sequences.
+  std::vector<std::int64_t> classes;  // (sequences), for classification; else empty
+  std::vector<float> scores;          // (sequences), for regression; else empty
+  /// The target texts, each with its end token, for a text-to-text split; else no sequences.
   PackedSequences targets;
   std::int64_t size() const { return input.sequences.sequences(); }
 };
 
-/// Packs the examples named in `examples`, in that order, for one trial.
+/// Packs the examples listed in `examples`, in that order, for one trial.
 PackedBatch pack(const TokenisedSplit& split, std::span<const std::int64_t> examples);
-/// The same for several trials at once: examples[k] are trial k's.
+/// The same for several trials together: examples[k] are trial k's.
 PackedBatch pack_trials(const TokenisedSplit& split,
                         std::span<const std::vector<std::int64_t>> examples);
 
-/// The part of an input that is trial k's.
+/// Trial k's part of an input.
 EncoderInput part_of_trial(const EncoderInput& input, std::int64_t trial);
 
 /// The position of each token in its sequence, from `first_position`
-/// (EncoderConfig::first_position()): RoBERTa's positions begin behind its pad id, and a pad token
-/// inside a text has the pad id as its position and does not count; BERT's begin at 0.
+/// (EncoderConfig::first_position()). RoBERTa's positions begin after its pad id; a pad token
+/// inside a text has the pad id as its position and does not advance the count. BERT's begin at 0.
 std::vector<std::int64_t> counted_positions(const PackedSequences& sequences,
                                             std::int64_t first_position);
 
-/// Positions as RoBERTa computes them from ids (a pad id inside a sequence has position pad and
-/// does not count); for inputs that come with padding (petlab-trainer forward).
+/// Computes positions from ids, as RoBERTa does (a pad id inside a sequence has position pad and
+/// does not advance the count). For inputs with padding (petlab-trainer forward).
 std::vector<std::int64_t> roberta_positions(std::span<const std::int64_t> ids, std::int64_t pad);
 
 }  // namespace petlab::trainer

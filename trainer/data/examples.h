@@ -9,13 +9,13 @@
 
 namespace petlab::trainer {
 
-/// One example as its file has it.
+/// An example as read from its file.
 struct Example {
   std::string text;
   std::optional<std::string> pair;
-  std::int32_t label = 0;   // class, by the order of the task's labels; 0 for a score
+  std::int32_t label = 0;   // index of the class among the task's labels; 0 for regression
   float score = 0;          // the target of regression
-  std::string target = {};  // what is to be written, of a task that asks for texts; else empty
+  std::string target = {};  // the target text, for text tasks; else empty
   bool operator==(const Example&) const = default;
 };
 
@@ -25,12 +25,12 @@ struct Split {
   sweeps::TaskKind kind = sweeps::TaskKind::classification;
 };
 
-/// What a trial trains on, selects by and reports.
+/// The three splits of a task.
 struct TaskData {
   Split train;
   Split validation;
   Split test;
-  std::vector<std::string> labels;  // names of the classes; empty for scores and texts
+  std::vector<std::string> labels;  // names of the classes; empty for regression and text tasks
 };
 
 }  // namespace petlab::trainer

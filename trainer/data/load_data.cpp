@@ -20,11 +20,11 @@ using sweeps::SplitRule;
 using sweeps::TargetRule;
 using sweeps::TaskDeclaration;
 
-constexpr std::uint64_t kSplitSeed = 42;         // whatever the trial's seed
+constexpr std::uint64_t kSplitSeed = 42;         // independent of the trial's seed
 constexpr std::int64_t kLargeValidation = 1000;  // reference/method.md, "GLUE protocol"
 constexpr std::int64_t kOneFileFraction = 5;     // sweeps/task.h, SplitRule::one_file
 
-/// A file's rows as examples; absent ones are left out of every split.
+/// The rows of a file as examples. Absent rows are left out of every split.
 struct File {
   std::filesystem::path path;
   std::vector<std::optional<Example>> examples;
@@ -157,7 +157,7 @@ TaskData load_task_data(const TaskDeclaration& task, const sweeps::TaskFiles& fi
   const File validation = read_file(task, layout, files.validation);
   const File test = read_file(task, layout, files.test);
   const SplitRows rows = split_rows(task.split, train.size(), validation.size(), test.size());
-  // Which file a split's row numbers speak of.
+  // The file that a split's row numbers refer to.
   const bool own_validation = task.split == SplitRule::given || task.split == SplitRule::glue_small;
   const File& validation_file = own_validation ? validation : train;
   const File& test_file = task.split == SplitRule::given      ? test

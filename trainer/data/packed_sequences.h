@@ -5,10 +5,10 @@
 
 namespace petlab::trainer {
 
-/// Sequences of tokens end to end, without padding: what a backbone reads at once, from the
-/// tokenizer to attention. The sequences of trial 0 come first, then those of trial 1, … An
-/// encoder's input is one of these; a text-to-text model's is two, sources and targets, whose
-/// sequences belong together one by one.
+/// Sequences of tokens, packed without padding: the input of a backbone, from the tokenizer to
+/// attention. The sequences of trial 0 come first, then those of trial 1, … An encoder's input is
+/// one such object. A text-to-text model's input is two, sources and targets, with matching
+/// sequences.
 struct PackedSequences {
   std::vector<std::int64_t> ids;                    // (tokens)
   std::vector<std::int64_t> offsets{0};             // (sequences + 1); the last is tokens
@@ -22,11 +22,11 @@ struct PackedSequences {
   bool operator==(const PackedSequences&) const = default;
 };
 
-/// What an encoder reads.
+/// The input of an encoder.
 struct EncoderInput {
   PackedSequences sequences;
   std::vector<std::int64_t> type_ids;  // (tokens); empty: all 0
-  /// (tokens); empty: as the backbone counts them in each sequence.
+  /// (tokens); empty: the backbone's own numbering within each sequence.
   std::vector<std::int64_t> position_ids;
 };
 

@@ -45,7 +45,7 @@ void check_text(std::string_view text, const std::string& file) {
                      static_cast<unsigned char>(text[*invalid])));
 }
 
-/// Number of a column: of its name in the header, or the number that it is without one.
+/// The index of a column by its name in the header. Without a header, the name is the number.
 std::size_t column_number(const TaskLayout& layout, const std::vector<std::string>& header,
                           const std::string& name, const std::string& file) {
   if (layout.header) {
@@ -84,7 +84,8 @@ std::vector<DataRow> rows_of(const TaskLayout& layout, std::vector<TableRecord> 
   const std::size_t target = column_number(layout, header, layout.target_column, file);
   std::size_t needed = target + 1;
   for (const std::size_t column : texts) needed = std::max(needed, column + 1);
-  // Without a header, all rows have as many columns, so that their order does not matter.
+  // Without a header, all rows must have the same number of columns, so that their order does not
+  // matter.
   std::size_t most = header.size();
   std::int64_t first = 1;  // the line that `most` comes from
   for (std::size_t i = layout.header ? 1 : 0; i < records.size(); ++i) {
@@ -114,7 +115,8 @@ std::vector<DataRow> rows_of(const TaskLayout& layout, std::vector<TableRecord> 
   return rows;
 }
 
-/// The value of a key, or of a dotted name that reaches into objects; nullptr where there is none.
+/// Finds the value of a key, or of a dotted name that leads into nested objects; nullptr if
+/// missing.
 const nlohmann::json* find_key(const nlohmann::json& object, std::string_view name) {
   if (const auto found = object.find(std::string(name)); found != object.end()) return &*found;
   for (std::size_t dot = name.find('.'); dot != std::string_view::npos;

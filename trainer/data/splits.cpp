@@ -11,7 +11,8 @@
 namespace petlab::trainer {
 
 std::vector<std::int64_t> torch_randperm(std::int64_t n, std::uint64_t seed) {
-  // From here on torch draws 64 bits a number; no data set of ours comes near.
+  // From this size on, torch draws 64 bits per number, which is not implemented: no data set is
+  // that large.
   constexpr std::int64_t kFirstOther = std::numeric_limits<std::uint32_t>::max() / 20;
   if (n < 0 || n >= kFirstOther) {
     throw std::invalid_argument(fmt::format("n is {}, must be in 0..{}", n, kFirstOther - 1));

@@ -5,7 +5,8 @@
 
 namespace petlab::trainer {
 
-/// torch.randperm(n, generator=torch.Generator().manual_seed(seed)) on the CPU, number by number.
+/// Returns the same numbers as torch.randperm(n, generator=torch.Generator().manual_seed(seed)) on
+/// the CPU.
 std::vector<std::int64_t> torch_randperm(std::int64_t n, std::uint64_t seed);
 
 }  // namespace petlab::trainer

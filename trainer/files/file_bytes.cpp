@@ -26,7 +26,7 @@ namespace {
 std::shared_ptr<const FileBytes> FileBytes::map(const std::filesystem::path& file) {
   std::shared_ptr<FileBytes> result(new FileBytes);
   result->name_ = file.string();
-  // Not blocking: a named pipe is opened at once and refused below.
+  // O_NONBLOCK opens a named pipe without waiting; it is rejected below.
   const base::FileDescriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.get() < 0) fail(result->name_, "cannot be opened");
   struct stat status {};
@@ -34,7 +34,7 @@ std::shared_ptr<const FileBytes> FileBytes::map(const std::filesystem::path& fil
   if (!S_ISREG(status.st_mode)) {
     throw Error(fmt::format("{}: is not a regular file", result->name_));
   }
-  // Zero bytes cannot be mapped.
+  // An empty file cannot be mapped.
   if (status.st_size == 0) return result;
   const auto size = static_cast<std::size_t>(status.st_size);
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);

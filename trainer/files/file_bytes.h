@@ -9,14 +9,14 @@
 
 namespace petlab::trainer {
 
-/// The bytes of a file: memory-mapped read-only, or held in memory (tests and fuzzing). Whoever
-/// hands out views into it keeps the shared pointer. A mapped file that another program shortens
-/// while it is in use ends the process with SIGBUS: a stated limit of memory mapping.
+/// The bytes of a file, memory-mapped read-only or held in memory (for tests and fuzzing). Keep the
+/// shared pointer as long as views of it. If another program shortens a mapped file in use, SIGBUS
+/// ends the process: a documented limit of memory mapping.
 class FileBytes {
  public:
-  /// Maps the file. Throws Error naming it where it cannot be opened or is no regular file.
+  /// Maps the file. Throws Error with its name if it cannot be opened or is not a regular file.
   static std::shared_ptr<const FileBytes> map(const std::filesystem::path& file);
-  /// Takes the bytes; `name` stands for the file in messages.
+  /// Takes ownership of the bytes. `name` replaces the file in messages.
   static std::shared_ptr<const FileBytes> own(std::string name, std::vector<std::byte> bytes);
   ~FileBytes();
   FileBytes(const FileBytes&) = delete;
@@ -34,9 +34,9 @@ class FileBytes {
   bool mapped_ = false;
 };
 
-/// Writes a file under a temporary name beside it, syncs it, renames it and syncs the folder.
-/// The old file stays whole until then. Throws Error naming the file and the system's reason, also
-/// where what is there is no regular file.
+/// Writes a temporary file next to `file`, syncs it, renames it and syncs the folder; the old file
+/// stays intact until then. Throws Error with the file's name and the system's reason, also if the
+/// existing file is not a regular one.
 void write_file_atomically(const std::filesystem::path& file,
                            std::span<const std::span<const std::byte>> parts);
 

@@ -16,8 +16,8 @@
 namespace petlab::trainer::pickle {
 namespace {
 
-// Opcodes by the names of Python's pickletools; those that torch's files use, and what protocol 4
-// writes in their place.
+// Opcodes, by their names in Python's pickletools: those in torch's files, and their replacements
+// in protocol 4.
 enum Opcode : std::uint8_t {
   kMark = '(',
   kStop = '.',
@@ -63,7 +63,8 @@ constexpr std::string_view kRebuildTensor = "torch._utils._rebuild_tensor_v2";
 constexpr std::string_view kRebuildParameter = "torch._utils._rebuild_parameter";
 constexpr std::string_view kSize = "torch.Size";
 
-// Every name that a file may say. None is looked up anywhere: the machine knows what each means.
+// All names that a file may contain. They are never looked up or imported: the machine interprets
+// them itself.
 constexpr std::array<std::string_view, 14> kKnown{
     kOrderedDict,         kRebuildTensor,        kRebuildParameter,    kSize,
     "torch.FloatStorage", "torch.DoubleStorage", "torch.HalfStorage",  "torch.BFloat16Storage",
@@ -72,7 +73,7 @@ constexpr std::array<std::string_view, 14> kKnown{
 };
 constexpr std::string_view kTorch = "torch.";
 
-/// The stack machine of a pickle.
+/// The stack machine that interprets a pickle.
 class Machine {
  public:
   Machine(std::span<const std::byte> bytes, std::size_t& position, Arena& arena,
@@ -143,7 +144,7 @@ class Machine {
     return stack_.back();
   }
 
-  /// Everything above the last mark, which is taken away.
+  /// Removes the last mark and returns everything above it.
   std::vector<Value*> pop_mark() {
     if (marks_.empty()) refuse("a mark is missing");
     const auto begin = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
@@ -202,7 +203,7 @@ class Machine {
     return numbers;
   }
 
-  /// BINPERSID: what torch stands a storage for.
+  /// BINPERSID: torch's reference to a storage.
   void push_storage() {
     const auto& items = wanted<Tuple>(pop(), "a persistent id").items;
     if (items.size() < 5 || items.size() > 6 ||
@@ -226,7 +227,7 @@ class Machine {
       if (arguments.size() > 1) refuse("an OrderedDict has more than one argument");
       if (arguments.size() == 1) {
         for (const Value* pair : wanted<List>(arguments[0], "a list of pairs").items) {
-          // A pair is a tuple or, as Python 2 wrote it, a list.
+          // A pair is a tuple or, in files of Python 2, a list.
           const auto* tuple = std::get_if<Tuple>(&pair->data);
           const auto& items = tuple != nullptr ? tuple->items : wanted<List>(pair, "a pair").items;
           if (items.size() != 2) refuse("a pair does not have two items");
@@ -257,7 +258,7 @@ class Machine {
   Arena& arena_;
   const std::string& file_;
   std::vector<Value*> stack_;
-  std::vector<std::size_t> marks_;  // heights of the stack
+  std::vector<std::size_t> marks_;  // stack heights
   std::unordered_map<std::uint32_t, Value*> memo_;
 };
 
@@ -302,7 +303,7 @@ void Machine::step(std::uint8_t opcode) {
       push(std::int64_t{number<std::uint16_t>()});
       break;
     case kLong1: {
-      // Two's complement, little-endian; ten bytes are the legacy format's magic number.
+      // Two's complement, little-endian. The legacy format's magic number has ten bytes.
       const auto part = take(number<std::uint8_t>());
       std::uint64_t value = 0;
       const bool negative = !part.empty() && (part.back() & std::byte{0x80}) != std::byte{0};
@@ -409,7 +410,7 @@ void Machine::step(std::uint8_t opcode) {
       reduce();
       break;
     case kBuild:
-      // The state of an OrderedDict is its _metadata, which says nothing about tensors.
+      // The state of an OrderedDict is its _metadata, which has no information on tensors.
       pop();
       wanted<Dict>(top(), "a dict");
       break;

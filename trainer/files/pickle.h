@@ -20,21 +20,21 @@ struct Tuple {
 struct List {
   std::vector<const Value*> items;
 };
-/// dict and collections.OrderedDict, in the order of the file.
+/// A dict or collections.OrderedDict, in the file's order.
 struct Dict {
   std::vector<std::pair<const Value*, const Value*>> items;
 };
-/// A name of the table of known ones (pickle.cpp); nothing is ever imported.
+/// A name in the table of known ones (pickle.cpp). Nothing is ever imported.
 struct Global {
   std::string name;  // "torch.FloatStorage"
 };
-/// What a persistent id stands for: ('storage', type, key, location, elements).
+/// The target of a persistent id: ('storage', type, key, location, elements).
 struct Storage {
   std::string type;  // "FloatStorage"
   std::string key;
   std::int64_t elements = 0;
 };
-/// A tensor as torch rebuilds it: a part of a storage. Nothing about it was checked.
+/// The arguments with which torch rebuilds a tensor from part of a storage. They are unchecked.
 struct Tensor {
   Storage storage;
   std::int64_t offset = 0;  // in elements
@@ -48,12 +48,12 @@ struct Value {
       data;
 };
 
-/// All values of a pickle; they point at each other.
+/// Owns all values of a pickle, which point to each other.
 using Arena = std::deque<Value>;
 
-/// Reads the pickle that begins at `position`, which is moved behind its end. It knows numbers,
-/// texts, tuples, lists, dicts and the few names by which torch writes tensors; whatever else it
-/// names is refused, and nothing in it is ever called. Throws Error beginning with `file`.
+/// Reads the pickle at `position` and moves `position` to its end. Supports numbers, texts, tuples,
+/// lists, dicts and the few names with which torch writes tensors. Rejects all other names, and
+/// never calls anything. Throws Error beginning with `file`.
 const Value& load(std::span<const std::byte> bytes, std::size_t& position, Arena& arena,
                   const std::string& file);
 

@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 
 static_assert(std::endian::native == std::endian::little, "safetensors are little-endian");
 
-// The reference reader's own limit.
+// The limit of the reference reader.
 constexpr std::uint64_t kMaxHeader = 100'000'000;
 constexpr std::uint64_t kLengthBytes = 8;
 
@@ -31,14 +31,14 @@ struct Range {
   std::uint64_t end = 0;
 };
 
-/// Throws the message with the file, and the tensor where there is one, in front.
+/// Throws the message, preceded by the file and, if there is one, the tensor.
 [[noreturn]] void refuse(const std::string& file, std::string_view tensor,
                          const std::string& message) {
   if (tensor.empty()) throw Error(fmt::format("{}: {}", file, message));
   throw Error(fmt::format("{}: tensor {}: {}", file, tensor, message));
 }
 
-/// What JSON is there, short enough for a message.
+/// A JSON value, shortened for a message.
 std::string shown(const Json& value) {
   std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
   if (text.size() > 60) text = text.substr(0, 57) + "...";
@@ -99,7 +99,7 @@ std::uint64_t bytes_of(const std::vector<std::int64_t>& shape, DType dtype, cons
   return static_cast<std::uint64_t>(bytes);
 }
 
-/// Checks an entry of the header on its own and against the length of the data.
+/// Checks an entry of the header, including its range in the data.
 TensorView read_entry(const Json& entry, const std::string& file, const std::string& tensor,
                       std::span<const std::byte> data, Range& range) {
   if (!entry.is_object()) {
@@ -160,7 +160,7 @@ std::map<std::string, std::string> read_metadata(const Json& value, const std::s
   return metadata;
 }
 
-/// Every byte of the data belongs to exactly one tensor.
+/// Checks that every byte of the data belongs to exactly one tensor.
 void check_coverage(std::vector<Range>& ranges, std::uint64_t data_size, const std::string& file) {
   std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);

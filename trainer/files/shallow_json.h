@@ -6,7 +6,7 @@
 
 namespace petlab::trainer {
 
-/// base::parse_shallow_json, but all that it throws is an Error of this folder naming `file`.
+/// base::parse_shallow_json, but all exceptions become trainer::Error and name `file`.
 nlohmann::json parse_shallow_json(std::string_view text, const std::string& file);
 
 }  // namespace petlab::trainer

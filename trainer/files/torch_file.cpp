@@ -39,7 +39,7 @@ DType dtype_of(const pickle::Storage& storage) {
   for (const StorageType& type : kStorageTypes) {
     if (type.name == storage.type) return type.dtype;
   }
-  // The pickle machine knows no other names.
+  // The pickle machine accepts no other names.
   throw Error(fmt::format("storage type {} is not known", storage.type));
 }
 
@@ -49,8 +49,8 @@ struct Source {
   std::map<std::string, Bytes, std::less<>> storages;
 };
 
-/// One past the largest element that a tensor touches, or nothing where that overflows or a size is
-/// negative.
+/// One more than the index of the last element that a tensor uses. Absent if that overflows or a
+/// size is negative.
 std::optional<std::int64_t> extent(const pickle::Tensor& tensor) {
   std::int64_t last = tensor.offset;
   for (std::size_t i = 0; i < tensor.sizes.size(); ++i) {
@@ -140,7 +140,7 @@ TensorView view_of(const pickle::Tensor& tensor, const std::string& name, const 
                                          static_cast<std::size_t>(count * item));
     return view;
   }
-  // A view that repeats elements could ask for any amount of memory.
+  // Views that repeat elements could request any amount of memory.
   if (count > tensor.storage.elements) {
     refuse(
         fmt::format("shape {} has more elements than its storage {} of {}: an expanded tensor "
@@ -174,7 +174,7 @@ std::map<std::string, TensorView> tensors_of(const pickle::Value& value, const S
 
 std::map<std::string, TensorView> read_zipped(const std::shared_ptr<const FileBytes>& file) {
   const auto entries = read_zip(file->bytes(), file->name());
-  // The archive has one folder, of any name.
+  // The archive has a single folder, whose name varies.
   constexpr std::string_view kPickle = "/data.pkl";
   const auto found = std::find_if(entries.begin(), entries.end(), [&](const auto& entry) {
     return entry.first.ends_with(kPickle) &&
@@ -205,7 +205,7 @@ std::map<std::string, TensorView> read_zipped(const std::shared_ptr<const FileBy
   return tensors_of(pickle::load(found->second, position, arena, file->name()), source);
 }
 
-/// The ten bytes of the number that torch's old files begin with.
+/// The magic number at the start of torch's legacy files, ten bytes long.
 constexpr std::string_view kLegacyMagic("\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 10);
 constexpr std::string_view kLegacyStart("\x80\x02\x8a\x0a", 4);
 constexpr std::int64_t kLegacyProtocol = 1001;
@@ -216,7 +216,7 @@ bool looks_like_legacy(Bytes bytes) {
          text.substr(kLegacyStart.size()).starts_with(kLegacyMagic);
 }
 
-/// Sizes in bytes of an element, by the key of each storage that the pickle names.
+/// The element size in bytes for each storage in the pickle, by key.
 std::map<std::string, std::size_t, std::less<>> element_sizes(const pickle::Arena& arena) {
   std::map<std::string, std::size_t, std::less<>> sizes;
   for (const pickle::Value& value : arena) {
@@ -227,15 +227,15 @@ std::map<std::string, std::size_t, std::less<>> element_sizes(const pickle::Aren
   return sizes;
 }
 
-/// Magic, protocol, system, object and storage keys as five pickles; then for each key, the number
-/// of elements and their bytes.
+/// Reads five pickles (magic number, protocol, system, object and storage keys), then the number of
+/// elements and the bytes for each key.
 std::map<std::string, TensorView> read_legacy(const std::shared_ptr<const FileBytes>& file) {
   const Bytes bytes = file->bytes();
   const std::string& name = file->name();
   const auto refuse = [&](const std::string& message) { throw Error(name + ": " + message); };
   pickle::Arena arena;
   std::size_t position = 0;
-  pickle::load(bytes, position, arena, name);  // the magic number, which brought us here
+  pickle::load(bytes, position, arena, name);  // the magic number, already checked
   const auto& protocol = pickle::load(bytes, position, arena, name);
   if (const auto* number = std::get_if<std::int64_t>(&protocol.data);
       number == nullptr || *number != kLegacyProtocol) {

@@ -9,11 +9,11 @@
 
 namespace petlab::trainer {
 
-/// The tensors of a file that torch.save wrote (`pytorch_model.bin`): a zip archive with a pickle,
-/// or the format before torch 1.6. The pickle is read by a machine that knows tensors and nothing
-/// else; nothing in it runs. Contiguous tensors are views into the file, others are copied. Entries
-/// of the saved dict that are no tensors are left out. Throws Error naming the file, and where it
-/// applies the tensor or the global.
+/// Reads the tensors of a file written by torch.save (`pytorch_model.bin`): a zip archive with a
+/// pickle, or the format before torch 1.6. The pickle is read by a machine that only supports
+/// tensors; no code in it runs. Contiguous tensors are views of the file, others are copied.
+/// Entries of the saved dict that are not tensors are skipped. Throws Error, with the file and, if
+/// applicable, the tensor or the global.
 std::map<std::string, TensorView> read_torch_file(const std::shared_ptr<const FileBytes>& file);
 
 }  // namespace petlab::trainer

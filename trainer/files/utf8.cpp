@@ -7,7 +7,7 @@ namespace petlab::trainer {
 
 char32_t next_code_point(std::string_view text, std::size_t& position) {
   UChar32 code_point = 0;
-  // U8_NEXT, not its unsafe sister: it stays inside the text whatever is there.
+  // Unlike its unsafe variant, this macro never reads beyond the text.
   U8_NEXT_OR_FFFD(text.data(), position, text.size(), code_point);
   return static_cast<char32_t>(code_point);
 }

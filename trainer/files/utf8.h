@@ -6,13 +6,13 @@
 
 namespace petlab::trainer {
 
-/// The code point at `position`, which is moved behind it. The text must be UTF-8.
+/// Returns the code point at `position` and moves `position` past it. The text must be UTF-8.
 char32_t next_code_point(std::string_view text, std::size_t& position);
 
-/// Appends a code point (no surrogate, at most U+10FFFF).
+/// Appends a code point (not a surrogate, at most U+10FFFF).
 void append_utf8(char32_t code_point, std::string& text);
 
-/// The text with what is not UTF-8 replaced by U+FFFD, as Python's errors="replace" does it.
+/// Replaces invalid UTF-8 by U+FFFD, like Python's errors="replace".
 std::string replace_invalid_utf8(std::string_view text);
 
 /// Unicode's White_Space property.

@@ -12,7 +12,7 @@
 namespace petlab::trainer {
 namespace {
 
-// Signatures and sizes of the records of PKWARE's APPNOTE.TXT that are needed.
+// Signatures and sizes of the required records in PKWARE's APPNOTE.TXT.
 constexpr std::uint32_t kLocalHeader = 0x04034b50;
 constexpr std::uint32_t kCentralHeader = 0x02014b50;
 constexpr std::uint32_t kEnd = 0x06054b50;
@@ -27,7 +27,7 @@ constexpr std::size_t kLongestComment = 0xffff;
 constexpr std::uint32_t kIn64 = 0xffffffff;
 constexpr std::uint16_t kExtra64 = 0x0001;
 
-/// Little-endian numbers at offsets that are checked.
+/// Reads little-endian numbers with bounds checks.
 class Reader {
  public:
   Reader(std::span<const std::byte> bytes, const std::string& file) : bytes_(bytes), file_(file) {}
@@ -101,7 +101,7 @@ Directory find_directory(const Reader& reader) {
   return directory;
 }
 
-/// Sizes and offset of an entry; those that do not fit 32 bits stand in an extra field.
+/// Sizes and offset of an entry. Those that exceed 32 bits are in an extra field.
 struct Place {
   std::uint64_t packed = 0, unpacked = 0, offset = 0;
 };

@@ -7,12 +7,12 @@
 
 namespace petlab::trainer {
 
-/// Whether the bytes begin as a zip archive does.
+/// Whether the bytes start with a zip archive's signature.
 bool looks_like_zip(std::span<const std::byte> bytes);
 
-/// The entries of a zip archive (ZIP64 too) by name, as views into `bytes`. Only stored entries are
-/// read, as torch writes them. Throws Error beginning with `file` for what is truncated,
-/// compressed, encrypted, there twice or outside the file.
+/// Returns the entries of a zip archive (also ZIP64) by name, as views of `bytes`. Supports only
+/// stored entries, as torch writes them. Throws Error beginning with `file` for truncated,
+/// compressed, encrypted or duplicate entries, and for entries outside the file.
 std::map<std::string, std::span<const std::byte>, std::less<>> read_zip(
     std::span<const std::byte> bytes, const std::string& file);
 

@@ -7,12 +7,11 @@
 namespace petlab::trainer {
 namespace {
 
-/// How the method's authors initialise and compute it in a kind of backbone.
+/// The reference implementation's choices for a kind of backbone.
 struct AdapterForm {
   Activation activation = Activation::relu;
-  double deviation = 0.02;  // of the weights' initial values
-  bool transposed =
-      true;  // the reference keeps the scores as (in, out), which their range hangs on
+  double deviation = 0.02;  // standard deviation of the initial weights
+  bool transposed = true;  // the reference stores scores as (in, out), which determines their range
 };
 
 AdapterForm form_in(const Backbone& backbone) {
@@ -21,7 +20,7 @@ AdapterForm form_in(const Backbone& backbone) {
 }
 
 /// The Pfeiffer adapter after the feed-forward sub-layer (reference/method.md, "RoBERTa adapter
-/// placement", "T5 adapter placement"): z = up(act(down(norm(y + x)))) + y, without norm where none
+/// placement", "T5 adapter placement"): z = up(act(down(norm(y + x)))) + y, without norm if none
 /// follows the sub-layer.
 class Adapter final : public Module {
  public:

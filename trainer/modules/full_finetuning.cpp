@@ -3,7 +3,7 @@
 namespace petlab::trainer {
 namespace {
 
-/// Every weight of the backbone is trained, on a copy for each trial.
+/// Trains every weight of the backbone, on a copy for each trial.
 class FullFinetuning final : public Module {
  public:
   FullFinetuning(const ModuleRequest& request, const Backbone& frozen)
@@ -19,8 +19,7 @@ class FullFinetuning final : public Module {
       trained.trial_dimension_in_files = false;
       trained.value.copy_(tensor.detach());
       for (std::int64_t k = 0; k < trials; ++k) {
-        // A leaf's memory is the trained weight's own, unless the backbone computes in another
-        // type.
+        // Leaves share the trained weight's memory, unless the backbone computes in another type.
         Tensor leaf = apart_ ? tensor.detach().clone() : trained.value.select(0, k).detach();
         leaf.requires_grad_(true);
         leaf.mutable_grad() = apart_ ? at::zeros_like(leaf) : trained.gradient.select(0, k);
@@ -28,7 +27,8 @@ class FullFinetuning final : public Module {
       }
       trained_.push_back(std::move(trained));
     }
-    for (Backbone::Weights& weights : used) own_.push_back(frozen.with_weights(std::move(weights)));
+    for (Backbone::Weights& weights : used)
+      backbones_.push_back(frozen.with_weights(std::move(weights)));
   }
 
   void merge(std::int64_t /*task*/, bool /*frozen*/) override {
@@ -54,27 +54,27 @@ class FullFinetuning final : public Module {
 
   bool has_backbones() const override { return true; }
   const Backbone& backbone(const Backbone&, std::int64_t trial) const override {
-    return *own_[static_cast<std::size_t>(trial)];
+    return *backbones_[static_cast<std::size_t>(trial)];
   }
 
  private:
-  /// visit(leaf, value, gradient) of each trial's weights, where leaves are apart from them.
+  /// Calls visit(leaf, value, gradient) for each trial's weights, if leaves have separate memory.
   template <typename Visit>
   void each_leaf(Visit visit) {
     if (!apart_) return;
     const at::NoGradGuard no_grad;
-    for (std::size_t k = 0; k < own_.size(); ++k) {
+    for (std::size_t k = 0; k < backbones_.size(); ++k) {
       const auto trial = static_cast<std::int64_t>(k);
       for (const Parameter& parameter : trained_) {
-        visit(own_[k]->weights().find(parameter.name)->second, parameter.value.select(0, trial),
-              parameter.gradient.select(0, trial));
+        visit(backbones_[k]->weights().find(parameter.name)->second,
+              parameter.value.select(0, trial), parameter.gradient.select(0, trial));
       }
     }
   }
 
   bool apart_;
-  std::vector<Parameter> trained_;              // in the order of their names
-  std::vector<std::unique_ptr<Backbone>> own_;  // (K)
+  std::vector<Parameter> trained_;                    // in the order of their names
+  std::vector<std::unique_ptr<Backbone>> backbones_;  // (K)
 };
 
 }  // namespace

@@ -14,11 +14,11 @@ WeightPlan plan_of(std::uint64_t head, const std::string& name, std::vector<std:
   return plan;
 }
 
-// The seeds of a task's head: apart from those of the trial's other tasks.
+// Gives each task's head of a trial different seeds.
 std::vector<std::uint64_t> seeds_of(std::span<const std::uint64_t> seeds, std::uint64_t number) {
-  std::vector<std::uint64_t> own(seeds.begin(), seeds.end());
-  for (std::uint64_t& seed : own) seed += number << 32;
-  return own;
+  std::vector<std::uint64_t> task_seeds(seeds.begin(), seeds.end());
+  for (std::uint64_t& seed : task_seeds) seed += number << 32;
+  return task_seeds;
 }
 
 }  // namespace
@@ -29,10 +29,10 @@ Head::Head(std::int64_t d_model, std::int64_t outputs, std::span<const std::uint
       dense_bias_(plan_of(number, "dense.bias", {d_model}, seeds.size()), placement),
       out_(plan_of(number, "out_proj.weight", {outputs, d_model}, seeds.size()), placement),
       out_bias_(plan_of(number, "out_proj.bias", {outputs}, seeds.size()), placement) {
-  const std::vector<std::uint64_t> own = seeds_of(seeds, number);
-  // As RoBERTa's classification head is initialised (initializer_range).
-  init_normal(dense_.values(), own, Init::head_dense, 0.02);
-  init_normal(out_.values(), own, Init::head_out, 0.02);
+  const std::vector<std::uint64_t> task_seeds = seeds_of(seeds, number);
+  // RoBERTa's initialisation of its classification head (initializer_range).
+  init_normal(dense_.values(), task_seeds, Init::head_dense, 0.02);
+  init_normal(out_.values(), task_seeds, Init::head_out, 0.02);
 }
 
 Tensor Head::forward(const Tensor& first, const PackedRows& rows, const Dropout* dropout) const {
@@ -71,7 +71,7 @@ std::vector<StoredTensor> Head::stored(std::int64_t trial) {
   std::vector<StoredTensor> all;
   for (MaskedWeight* weight : {&dense_, &dense_bias_, &out_, &out_bias_}) {
     all.push_back(weight->stored(trial));
-    // head.0.dense.weight: the number is the trial's business.
+    // Removes the task's number from head.0.dense.weight, since it depends on the trial.
     std::string& name = all.back().name;
     name = name.substr(name.find('.', std::string("head.").size()) + 1);
   }

@@ -14,20 +14,21 @@ namespace petlab::trainer {
 /// A task's head on the first token: out_proj(tanh(dense(x))), one for each of the K trials.
 class Head {
  public:
-  /// `outputs`: classes, or 1 for regression. `number` (the task's) tells the heads of one trial
-  /// apart: its parameters are called head.0.dense.weight and so on.
+  /// `outputs` is the number of classes, or 1 for regression. `number`, the task's index,
+  /// distinguishes the heads of a trial: parameters are named head.0.dense.weight and so on.
   Head(std::int64_t d_model, std::int64_t outputs, std::span<const std::uint64_t> seeds,
        std::uint64_t number, const Placement& placement);
 
-  /// first (sequences, d_model) to logits (sequences, outputs). `rows` are first_token_rows,
+  /// Maps first (sequences, d_model) to logits (sequences, outputs). `rows` are first_token_rows,
   /// prepared for dropout of dropout_places().
   Tensor forward(const Tensor& first, const PackedRows& rows, const Dropout* dropout) const;
   static DrawnPlaces dropout_places();
   std::vector<Parameter> parameters();
-  /// As Module's: before the forward passes of a step, and after its backward.
+  /// As in Module: call merge before the forward passes of a step, and gather after its backward
+  /// pass.
   void merge();
   void gather();
-  /// As an artifact keeps trial k's: dense.weight and so on.
+  /// Trial k's tensors in the form that an artifact stores: dense.weight and so on.
   std::vector<StoredTensor> stored(std::int64_t trial);
   std::int64_t outputs() const { return out_.plan().shape[0]; }
 
@@ -35,8 +36,8 @@ class Head {
   MaskedWeight dense_, dense_bias_, out_, out_bias_;
 };
 
-/// The sum over the batch of the cross-entropy over classes, or of the squared error of the one
-/// output of regression. targets (sequences): classes as int64, or scores of the logits' type.
+/// The sum over the batch of the cross-entropy over classes, or of the squared error of regression.
+/// targets (sequences): classes as int64, or scores in the type of the logits.
 Tensor summed_loss(sweeps::TaskKind kind, const Tensor& logits, const Tensor& targets);
 
 }  // namespace petlab::trainer

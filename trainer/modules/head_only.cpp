@@ -3,7 +3,7 @@
 namespace petlab::trainer {
 namespace {
 
-/// Nothing but the task's head is trained.
+/// Trains only the task's head.
 class HeadOnly final : public Module {};
 
 }  // namespace

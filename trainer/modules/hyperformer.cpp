@@ -10,14 +10,14 @@ namespace petlab::trainer {
 namespace {
 
 constexpr std::int64_t kPositions = 2;
-/// Of the norm over what the MLP makes, and of the norms after the adapters.
+/// The eps of the norm over the MLP's output, and of the norms after the adapters.
 constexpr double kProjectionEps = 1e-6;
 constexpr double kAdapterEps = 1e-5;
-/// Of the initial weights of all linear layers, as the method's authors have it; biases start at 0
-/// and embeddings as N(0, 1).
+/// The standard deviation of the initial weights of all linear layers, from the authors' code.
+/// Biases start at 0, and embeddings as N(0, 1).
 constexpr double kGeneratorDeviation = 0.01;
 
-/// Each trial's x (rows, d_model), normalised with its own weight and bias (K, d_model).
+/// Normalises each trial's x (rows, d_model) with the trial's weight and bias (K, d_model).
 Tensor trial_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
                   std::span<const std::int64_t> trial_rows) {
   const std::int64_t width = x.size(1);
@@ -42,9 +42,9 @@ Hyperformer::Hyperformer(const ModuleRequest& request, const sweeps::BackboneSha
       seeds_(request.seeds),
       task_embeddings_(seeds_.size()),
       generators_(seeds_.size()) {
-  const auto make = [&](const char* name, std::vector<std::int64_t> its_shape) {
-    const std::int64_t size = elements(its_shape);
-    made_.push_back({name, std::move(its_shape), size});
+  const auto make = [&](const char* name, std::vector<std::int64_t> tensor_shape) {
+    const std::int64_t size = elements(tensor_shape);
+    adapter_tensors_.push_back({name, std::move(tensor_shape), size});
   };
   make("down.weight", {config_.bottleneck, shape.d_model});
   make("down.bias", {config_.bottleneck});
@@ -64,7 +64,7 @@ Hyperformer::Hyperformer(const ModuleRequest& request, const sweeps::BackboneSha
   place_adapters();
 }
 
-/// Adds a trained tensor, whose leaf for trial k goes to place(k).
+/// Adds a trained tensor, whose leaf for trial k is stored in place(k).
 template <typename Place>
 void Hyperformer::add(const std::string& name, std::vector<std::int64_t> shape, Start start,
                       Place place) {
@@ -93,54 +93,55 @@ void Hyperformer::add_generator(std::size_t side, const std::string& name) {
   const auto at = [&](Tensor WeightGenerator::*member) {
     return [this, side, member](std::size_t k) -> Tensor& { return generators_[k][side].*member; };
   };
-  using Own = WeightGenerator;
-  add(name + "layer_id", {layers_[side], embedding}, Start::embedding, at(&Own::layer_id));
-  add(name + "position", {kPositions, embedding}, Start::embedding, at(&Own::position));
-  add(name + "mlp.0.weight", {hidden, 3 * embedding}, Start::linear, at(&Own::hidden));
-  add(name + "mlp.0.bias", {hidden}, Start::zeros, at(&Own::hidden_bias));
-  add(name + "mlp.2.weight", {projected, hidden}, Start::linear, at(&Own::output));
-  add(name + "mlp.2.bias", {projected}, Start::zeros, at(&Own::output_bias));
-  add(name + "norm.weight", {projected}, Start::ones, at(&Own::norm));
-  add(name + "norm.bias", {projected}, Start::zeros, at(&Own::norm_bias));
-  for (std::size_t i = 0; i < made_.size(); ++i) {
-    const auto made = [&](std::vector<Tensor> WeightGenerator::*member) {
+  using Generator = WeightGenerator;
+  add(name + "layer_id", {layers_[side], embedding}, Start::embedding, at(&Generator::layer_id));
+  add(name + "position", {kPositions, embedding}, Start::embedding, at(&Generator::position));
+  add(name + "mlp.0.weight", {hidden, 3 * embedding}, Start::linear, at(&Generator::hidden));
+  add(name + "mlp.0.bias", {hidden}, Start::zeros, at(&Generator::hidden_bias));
+  add(name + "mlp.2.weight", {projected, hidden}, Start::linear, at(&Generator::output));
+  add(name + "mlp.2.bias", {projected}, Start::zeros, at(&Generator::output_bias));
+  add(name + "norm.weight", {projected}, Start::ones, at(&Generator::norm));
+  add(name + "norm.bias", {projected}, Start::zeros, at(&Generator::norm_bias));
+  for (std::size_t i = 0; i < adapter_tensors_.size(); ++i) {
+    const auto tensor = [&](std::vector<Tensor> WeightGenerator::*member) {
       return [this, side, i, member](std::size_t k) -> Tensor& {
         std::vector<Tensor>& all = generators_[k][side].*member;
-        all.resize(made_.size());
+        all.resize(adapter_tensors_.size());
         return all[i];
       };
     };
-    const std::string own = name + made_[i].name;
-    add(own + ".weight", {made_[i].size, projected}, Start::linear, made(&Own::made));
-    add(own + ".bias", {made_[i].size}, Start::zeros, made(&Own::made_biases));
+    const std::string full_name = name + adapter_tensors_[i].name;
+    add(full_name + ".weight", {adapter_tensors_[i].size, projected}, Start::linear,
+        tensor(&Generator::weights));
+    add(full_name + ".bias", {adapter_tensors_[i].size}, Start::zeros, tensor(&Generator::biases));
   }
 }
 
-/// Lays out the adapters of all layers as one row of numbers, in the order in which merge() makes
-/// them, and each of their tensors as a leaf in it.
+/// Allocates the adapters of all layers as one row of numbers, in the order in which merge()
+/// generates them. Each of their tensors is a leaf in that memory.
 void Hyperformer::place_adapters() {
   const auto trials = static_cast<std::int64_t>(seeds_.size());
   const std::int64_t adapters = kPositions * (layers_[0] + layers_[1]);
   std::int64_t numbers = 0;
-  for (const Made& made : made_) numbers += made.size;
+  for (const AdapterTensor& tensor : adapter_tensors_) numbers += tensor.size;
   adapters_ = at::zeros({numbers * adapters * trials}, placement_.computing());
   adapters_gradient_ = at::zeros_like(adapters_);
-  leaves_.resize(static_cast<std::size_t>(adapters), std::vector<Tensor>(made_.size()));
+  leaves_.resize(static_cast<std::size_t>(adapters), std::vector<Tensor>(adapter_tensors_.size()));
   std::int64_t from = 0;
-  std::size_t first = 0;  // of the stack's adapters
+  std::size_t first = 0;  // index of the stack's first adapter
   for (const std::int64_t layers : layers_) {
     const auto rows = static_cast<std::size_t>(layers * kPositions);
-    for (std::size_t i = 0; i < made_.size(); ++i) {
-      std::vector<std::int64_t> shape = made_[i].shape;
+    for (std::size_t i = 0; i < adapter_tensors_.size(); ++i) {
+      std::vector<std::int64_t> shape = adapter_tensors_[i].shape;
       shape.insert(shape.begin(), trials);
       const auto part = [&](const Tensor& all) {
-        return all.narrow(0, from, trials * made_[i].size).view(shape);
+        return all.narrow(0, from, trials * adapter_tensors_[i].size).view(shape);
       };
       for (std::size_t row = 0; row < rows; ++row) {
         Tensor leaf = part(adapters_).detach().requires_grad_(true);
         leaf.mutable_grad() = part(adapters_gradient_);
         leaves_[first + row][i] = std::move(leaf);
-        from += trials * made_[i].size;
+        from += trials * adapter_tensors_[i].size;
       }
     }
     first += rows;
@@ -155,39 +156,40 @@ std::vector<StoredTensor> Hyperformer::stored(std::int64_t trial) {
   return all;
 }
 
-/// What a stack's generator makes: of each Made that of all layers and positions, (layers · 2,
-/// size).
-std::vector<Tensor> Hyperformer::make_all(const WeightGenerator& own, const Tensor& task_embedding,
-                                          std::int64_t layers) const {
+/// Generates a stack's adapters: one tensor (layers · 2, size) per AdapterTensor, for all layers
+/// and positions.
+std::vector<Tensor> Hyperformer::generate(const WeightGenerator& generator,
+                                          const Tensor& task_embedding, std::int64_t layers) const {
   const auto at_each_place = [&](const Tensor& embedding) {
     return embedding.expand({layers, kPositions, -1}).flatten(0, 1);
   };
   const Tensor all =
-      at::cat({at_each_place(task_embedding), at_each_place(own.layer_id.unsqueeze(1)),
-               at_each_place(own.position)},
+      at::cat({at_each_place(task_embedding), at_each_place(generator.layer_id.unsqueeze(1)),
+               at_each_place(generator.position)},
               1);
-  const Tensor inner = at::relu(at::linear(all, own.hidden, own.hidden_bias));
-  const Tensor projected =
-      at::layer_norm(at::linear(inner, own.output, own.output_bias), {config_.hyper_projected},
-                     own.norm, own.norm_bias, kProjectionEps);
-  std::vector<Tensor> made;
-  for (std::size_t i = 0; i < made_.size(); ++i) {
-    made.push_back(at::linear(projected, own.made[i], own.made_biases[i]));
+  const Tensor inner = at::relu(at::linear(all, generator.hidden, generator.hidden_bias));
+  const Tensor projected = at::layer_norm(
+      at::linear(inner, generator.output, generator.output_bias), {config_.hyper_projected},
+      generator.norm, generator.norm_bias, kProjectionEps);
+  std::vector<Tensor> generated;
+  for (std::size_t i = 0; i < adapter_tensors_.size(); ++i) {
+    generated.push_back(at::linear(projected, generator.weights[i], generator.biases[i]));
   }
-  return made;
+  return generated;
 }
 
 void Hyperformer::merge(std::int64_t task, bool frozen) {
   const at::AutoGradMode with_graph(!frozen && at::GradMode::is_enabled());
   std::vector<Tensor> parts;
   for (std::size_t side = 0; side < layers_.size(); ++side) {
-    std::vector<std::vector<Tensor>> by_made(made_.size());  // of each the trials'
+    std::vector<std::vector<Tensor>> by_tensor(adapter_tensors_.size());  // (tensors, trials)
     for (std::size_t k = 0; k < seeds_.size(); ++k) {
-      std::vector<Tensor> made =
-          make_all(generators_[k][side], task_embeddings_[k].select(0, task), layers_[side]);
-      for (std::size_t i = 0; i < made.size(); ++i) by_made[i].push_back(std::move(made[i]));
+      std::vector<Tensor> generated =
+          generate(generators_[k][side], task_embeddings_[k].select(0, task), layers_[side]);
+      for (std::size_t i = 0; i < generated.size(); ++i)
+        by_tensor[i].push_back(std::move(generated[i]));
     }
-    for (const std::vector<Tensor>& trials : by_made)
+    for (const std::vector<Tensor>& trials : by_tensor)
       parts.push_back(at::stack(trials, 1).flatten());
   }
   generated_ = at::cat(parts);
@@ -209,18 +211,20 @@ const std::vector<Tensor>& Hyperformer::adapter(std::int64_t layer, Position pos
 
 std::vector<std::string> Hyperformer::tensor_names() const {
   std::vector<std::string> names;
-  for (const Made& made : made_) names.push_back(made.name);
+  for (const AdapterTensor& tensor : adapter_tensors_) names.push_back(tensor.name);
   return names;
 }
 
 Tensor Hyperformer::before_dropout(const SubLayerOutput& at) const {
   const bool attends = at.place.site == Site::attention_output;
-  const std::vector<Tensor>& own =
+  const std::vector<Tensor>& tensors =
       adapter(at.place.layer, attends ? Position::attention : Position::feed_forward);
   const auto rows = at.place.trial_rows;
   const Tensor inner =
-      activate(trial_linear(at.output, own[0], own[1], rows), Activation::gelu_tanh);
-  return trial_norm(trial_linear(inner, own[2], own[3], rows), own[4], own[5], rows) + at.output;
+      activate(trial_linear(at.output, tensors[0], tensors[1], rows), Activation::gelu_tanh);
+  return trial_norm(trial_linear(inner, tensors[2], tensors[3], rows), tensors[4], tensors[5],
+                    rows) +
+         at.output;
 }
 
 std::unique_ptr<Module> make_hyperformer(const ModuleRequest& request, const Backbone& backbone) {

@@ -13,16 +13,18 @@ namespace petlab::trainer {
 
 /// Hyperformer++ (reference/method.md; Mahabadi et al. 2021): adapters on the self-attention and
 /// the feed-forward of each layer, before dropout, with a norm after each: y <-
-/// LN(up(gelu(down(y)))) + y. Their weights are not trained but generated, by one generator for the
-/// encoder and one for the decoder: e = (embedding of the task; of the layer; of the position in
-/// the layer), z = LN(W2 relu(W1 e + b1) + b2), and each tensor is G z + g in row-major order. A
-/// task's embedding is the same in both stacks. For K trials at once, each with its own generators.
+/// LN(up(gelu(down(y)))) + y.
+///
+/// Their weights are not trained but generated, by one generator for the encoder and one for the
+/// decoder: e = (embedding of the task; of the layer; of the position in the layer), z = LN(W2
+/// relu(W1 e + b1) + b2), and each tensor is G z + g in row-major order. Both stacks share a task's
+/// embedding. With K trials, each has its own generators.
 class Hyperformer final : public Module {
  public:
-  /// An adapter's place in its layer, which is also the row of its embedding.
+  /// An adapter's place in its layer, and the row of its embedding.
   enum class Position { feed_forward = 0, attention = 1 };
 
-  /// For a backbone with an encoder and a decoder.
+  /// The backbone must have an encoder and a decoder.
   Hyperformer(const ModuleRequest& request, const sweeps::BackboneShape& shape);
 
   std::vector<Parameter> parameters() override { return trained_; }
@@ -35,50 +37,50 @@ class Hyperformer final : public Module {
   }
   Tensor before_dropout(const SubLayerOutput& at) const override;
 
-  /// The tensors of the adapter at a position of a layer, the decoder's behind the encoder's, as
-  /// merge() made them: (K, out, in) or (K, out), in the order of tensor_names().
+  /// The adapter's tensors at a position of a layer (decoder layers after the encoder's), as
+  /// merge() generated them: (K, out, in) or (K, out), in the order of tensor_names().
   const std::vector<Tensor>& adapter(std::int64_t layer, Position position) const;
   /// down.weight, down.bias, up.weight, up.bias, post_norm.weight, post_norm.bias.
   std::vector<std::string> tensor_names() const;
 
  private:
-  /// One of the tensors of an adapter.
-  struct Made {
+  /// A generated tensor of an adapter.
+  struct AdapterTensor {
     std::string name;
     std::vector<std::int64_t> shape;  // (out, in), or (out)
-    std::int64_t size = 0;            // of its numbers
+    std::int64_t size = 0;            // number of elements
   };
-  /// What generates a stack's adapters, of one trial; leaves in the memory of the parameters.
+  /// One trial's generator of a stack's adapters. Its leaves share the memory of the parameters.
   struct WeightGenerator {
-    Tensor layer_id, position;        // (layers, E), (2, E)
-    Tensor hidden, hidden_bias;       // (H, 3 E), (H)
-    Tensor output, output_bias;       // (P, H), (P)
-    Tensor norm, norm_bias;           // (P)
-    std::vector<Tensor> made;         // of each Made (size, P)
-    std::vector<Tensor> made_biases;  // and (size)
+    Tensor layer_id, position;    // (layers, E), (2, E)
+    Tensor hidden, hidden_bias;   // (H, 3 E), (H)
+    Tensor output, output_bias;   // (P, H), (P)
+    Tensor norm, norm_bias;       // (P)
+    std::vector<Tensor> weights;  // for each AdapterTensor: (size, P)
+    std::vector<Tensor> biases;   // for each AdapterTensor: (size)
   };
-  /// How a trained tensor starts.
+  /// The initial values of a trained tensor.
   enum class Start { zeros, ones, linear, embedding };
 
   template <typename Place>
   void add(const std::string& name, std::vector<std::int64_t> shape, Start start, Place place);
   void add_generator(std::size_t side, const std::string& name);
   void place_adapters();
-  std::vector<Tensor> make_all(const WeightGenerator& own, const Tensor& task_embedding,
+  std::vector<Tensor> generate(const WeightGenerator& generator, const Tensor& task_embedding,
                                std::int64_t layers) const;
 
   sweeps::ModuleConfig config_;
   std::array<std::int64_t, 2> layers_;  // of the encoder, of the decoder
-  std::vector<Made> made_;
+  std::vector<AdapterTensor> adapter_tensors_;
   Placement placement_;
   std::vector<std::uint64_t> seeds_;  // (K)
-  std::uint64_t stream_ = 0;          // of the next tensor that starts at random
+  std::uint64_t stream_ = 0;          // for the next tensor with random initial values
   std::vector<Parameter> trained_;
   std::vector<Tensor> task_embeddings_;                     // (K) of (tasks, E)
   std::vector<std::array<WeightGenerator, 2>> generators_;  // (K): of the encoder, of the decoder
-  Tensor generated_;  // (numbers of all adapters), with the graph that leads to the generators
-  Tensor adapters_, adapters_gradient_;      // the same in the type that the backbone computes in
-  std::vector<std::vector<Tensor>> leaves_;  // (layer · 2 + position, Made) of (K, shape…)
+  Tensor generated_;  // (numbers of all adapters), with the graph back to the generators
+  Tensor adapters_, adapters_gradient_;      // the same in the backbone's type
+  std::vector<std::vector<Tensor>> leaves_;  // (layer · 2 + position, AdapterTensor) of (K, shape…)
 };
 
 }  // namespace petlab::trainer

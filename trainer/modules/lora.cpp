@@ -5,8 +5,8 @@
 namespace petlab::trainer {
 namespace {
 
-/// LoRA on query and value: y + alpha / r · x Aᵀ Bᵀ, a prototype for each of the two. Layers of
-/// cross-attention, where it has them, come behind those of self-attention.
+/// LoRA on query and value: y + alpha / r · x Aᵀ Bᵀ, with a prototype for each of the two. Layers
+/// of cross-attention, if used, come after those of self-attention.
 class Lora final : public Module {
  public:
   Lora(const ModuleRequest& request, const CarrierRow& query, const CarrierRow& value,
@@ -73,7 +73,7 @@ std::unique_ptr<Module> make_lora(const ModuleRequest& request, const Backbone& 
   CarrierRow value = carrier_row(request, backbone, Site::value);
   const std::int64_t self_layers = query.layers;
   if (request.config.cross_attention) {
-    // As wide as self-attention's in every backbone that has both.
+    // Both kinds of attention have the same widths in every backbone that has both.
     query.layers += carrier_row(request, backbone, Site::cross_query).layers;
     value.layers += carrier_row(request, backbone, Site::cross_value).layers;
   }

@@ -12,19 +12,19 @@
 namespace petlab::trainer {
 namespace {
 
-/// |score| as an unsigned integer: IEEE numbers without their sign order like their bits, NaN above
-/// infinity, and -0.0 equals 0.0.
+/// |score| as an unsigned integer. Without their sign, IEEE numbers have the same order as their
+/// bits; NaN is above infinity, and -0.0 equals 0.0.
 std::uint32_t magnitude(float score) { return std::bit_cast<std::uint32_t>(score) & 0x7fffffffu; }
 std::uint64_t magnitude(double score) {
   return std::bit_cast<std::uint64_t>(score) & 0x7fffffffffffffffu;
 }
 
-// A digit of 11 bits: the counters fit the first-level cache, and 32 bits take three passes.
+// With 11 bits per digit, the counters fit the first-level cache, and 32 bits take three passes.
 constexpr int kDigitBits = 11;
 constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
 
-/// Where the zeros end: all magnitudes below `limit` are zeros, and `ties` of the `equal` ones that
-/// are exactly it.
+/// The end of the zeros: all magnitudes below `limit` become 0, and so do `ties` of the `equal`
+/// ones that are exactly `limit`.
 template <typename Bits>
 struct Threshold {
   Bits limit = 0;
@@ -32,8 +32,8 @@ struct Threshold {
   std::int64_t equal = 0;
 };
 
-/// Radix selection: each pass fixes the next digit of the `zeros`-th smallest magnitude (from 1)
-/// and keeps only the candidates that share it.
+/// Radix selection: each pass determines the next digit of the `zeros`-th smallest magnitude (from
+/// 1) and keeps only the candidates with that digit.
 template <typename Score, typename Bits = decltype(magnitude(Score{}))>
 Threshold<Bits> find_threshold(std::span<const Score> scores, std::int64_t zeros) {
   Threshold<Bits> result;
@@ -55,8 +55,8 @@ Threshold<Bits> find_threshold(std::span<const Score> scores, std::int64_t zeros
     result.equal = counts[digit];
     result.limit = static_cast<Bits>((result.limit << (above - shift)) | digit);
     above = shift;
-    // Writing each and moving on only behind a match has no branch to guess. One place more,
-    // because what comes behind the last match is written too.
+    // Writing every candidate, but advancing only after a match, avoids unpredictable branches. The
+    // buffer has one extra place for writes after the last match.
     std::size_t kept = 0;
     if (candidates == nullptr) {
       candidates.reset(new Bits[counts[digit] + 1]);
@@ -89,7 +89,7 @@ void select(std::span<const Score> scores, double sparsity_ratio, std::span<Elem
   for (std::size_t i = 0; i < scores.size(); ++i) {
     mask[i] = magnitude(scores[i]) > limit ? Element{1} : Element{0};
   }
-  // Most scores are distinct: then what is at the threshold is 0.
+  // Most scores are distinct, so usually all magnitudes at the threshold become 0.
   if (equal == ties) return;
   std::int64_t left = ties;
   for (std::size_t i = 0; i < scores.size(); ++i) {

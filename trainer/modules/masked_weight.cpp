@@ -18,10 +18,10 @@ std::vector<std::int64_t> with_front(std::int64_t a, std::int64_t b,
 
 template <typename T>
 void select_each(const Tensor& scores, double sparsity_ratio, Tensor& masks) {
-  const Tensor own = scores.contiguous();
+  const Tensor contiguous = scores.contiguous();
   const std::int64_t rows = scores.size(0) * scores.size(1);
   const std::int64_t n = scores.numel() / rows;
-  const T* const from = own.const_data_ptr<T>();
+  const T* const from = contiguous.const_data_ptr<T>();
   T* const to = masks.mutable_data_ptr<T>();
   at::parallel_for(0, rows, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
@@ -31,9 +31,9 @@ void select_each(const Tensor& scores, double sparsity_ratio, Tensor& masks) {
   });
 }
 
-/// What select_mask selects, by operations that a device runs without being waited for.
+/// Selects the same mask as select_mask, with operations that do not wait for the device.
 void select_on_device(const Tensor& scores, double sparsity_ratio, Tensor& masks) {
-  // (K, L, n): numbers without their sign order like their bits, what is no number above all.
+  // (K, L, n): without their sign, numbers have the same order as their bits, and NaN is above all.
   const at::ScalarType bits = scores.scalar_type() == at::kDouble ? at::kLong : at::kInt;
   const Tensor magnitudes = scores.abs().view(bits).flatten(2);
   const std::int64_t zeros = metrics::zeros_in_mask(sparsity_ratio, magnitudes.size(2));
@@ -51,20 +51,20 @@ void select_on_device(const Tensor& scores, double sparsity_ratio, Tensor& masks
 }  // namespace
 
 MaskedWeight::MaskedWeight(WeightPlan plan, const Placement& placement) : plan_(std::move(plan)) {
-  const std::int64_t own = plan_.share ? 1 : plan_.layers;
+  const std::int64_t prototypes = plan_.share ? 1 : plan_.layers;
   const at::TensorOptions options = placement.trained();
-  values_ = at::zeros(with_front(plan_.trials, own, plan_.shape), options);
+  values_ = at::zeros(with_front(plan_.trials, prototypes, plan_.shape), options);
   values_gradient_ = at::zeros_like(values_);
-  // Layers of several trials lie too far apart to be a leaf each.
+  // With several trials, a layer's values are not contiguous, so they cannot serve as leaves.
   merged_apart_ = plan_.mask != MaskKind::none || placement.compute != placement.master ||
-                  (plan_.trials > 1 && own > 1);
+                  (plan_.trials > 1 && prototypes > 1);
   if (!merged_apart_) {
-    // A leaf's memory is the prototype's own: what the optimizer writes is what the next step uses.
+    // The leaves share the prototype's memory, so the next step sees what the optimizer writes.
     merged_ = values_.transpose(0, 1);
     merged_gradient_ = values_gradient_.transpose(0, 1);
   } else {
-    const std::int64_t made = plan_.mask == MaskKind::none ? own : plan_.layers;
-    merged_ = at::zeros(with_front(made, plan_.trials, plan_.shape), placement.computing());
+    const std::int64_t merged_count = plan_.mask == MaskKind::none ? prototypes : plan_.layers;
+    merged_ = at::zeros(with_front(merged_count, plan_.trials, plan_.shape), placement.computing());
     merged_gradient_ = at::zeros_like(merged_);
   }
   if (plan_.mask != MaskKind::none) {

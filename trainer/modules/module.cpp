@@ -15,7 +15,7 @@ constexpr std::array kKinds{
     ModuleKind{"head_only", make_head_only}, ModuleKind{"hyperformer++", make_hyperformer},
 };
 
-// Streams of a parameter: its values, its layers' scores, its tasks' scores.
+// Each parameter has streams for its values, its layers' scores and its tasks' scores.
 constexpr std::uint64_t kStreamsOfParameter = 4;
 
 std::uint64_t stream_of(Init what, std::uint64_t kind) {
@@ -111,7 +111,8 @@ Tensor trial_linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
   if (weight.size(0) == 1) {
     return apply_linear(x, weight.squeeze(0), bias.defined() ? bias.squeeze(0) : bias);
   }
-  // Split once: the backward pass of one slice would fill a tensor as large as all trials' weights.
+  // Split everything once: backward through a single slice would fill a tensor of all trials'
+  // weights.
   const std::vector<Tensor> rows = split_trials(x, trial_rows), weights = weight.unbind(0);
   std::vector<Tensor> biases(weights.size());
   if (bias.defined()) biases = bias.unbind(0);

@@ -12,31 +12,32 @@
 
 namespace petlab::trainer {
 
-/// What a module is built from.
+/// The inputs from which a module is built.
 struct ModuleRequest {
   sweeps::ModuleConfig config;
   std::int64_t tasks = 1;            // more than 1: hybrid masks
-  std::vector<std::uint64_t> seeds;  // (K) of its initialisation
+  std::vector<std::uint64_t> seeds;  // (K), for initialisation
   Placement placement = {};
 };
 
-/// What is trained in (or instead of) a frozen backbone, for K trials at once. A step is: merge,
-/// forward passes with the module as hooks, backward, gather, then the optimizer on parameters().
+/// The trained part inside (or instead of) a frozen backbone, for K trials together. A step
+/// consists of merge, forward passes with the module as hooks, backward, gather, and the optimizer
+/// on parameters().
 class Module : public Hooks {
  public:
-  /// The masked weights in a fixed order; empty where the module has none of its own.
+  /// The masked weights in a fixed order; empty if the module has none.
   virtual std::vector<MaskedWeight*> weights() { return {}; }
-  /// What an artifact holds of trial k: its weights(), unless the module says otherwise.
+  /// The tensors that an artifact stores for trial k; weights() by default.
   virtual std::vector<StoredTensor> stored(std::int64_t trial);
-  /// Makes the weights that the next forward passes use, for batches of `task`. With
-  /// `frozen` the stored values and masks are taken as they are (a module read from an artifact).
+  /// Computes the weights for the next forward passes, with batches of `task`. With `frozen`, keeps
+  /// the stored values and masks (for a module read from an artifact).
   virtual void merge(std::int64_t task, bool frozen);
   void merge(std::int64_t task = 0) { merge(task, false); }
   /// Completes the gradients of parameters() after backward.
   virtual void gather();
-  /// Everything that is trained, heads apart, in a fixed order.
+  /// Everything that is trained, except heads, in a fixed order.
   virtual std::vector<Parameter> parameters();
-  /// Whether the trials compute with backbones of the module's own, in place of the frozen one.
+  /// Whether trials compute with backbones of the module instead of the frozen one.
   virtual bool has_backbones() const { return false; }
   /// The backbone that trial k computes with.
   virtual const Backbone& backbone(const Backbone& frozen, std::int64_t /*trial*/) const {
@@ -51,36 +52,37 @@ struct ModuleKind {
 };
 std::span<const ModuleKind> module_kinds();
 
-/// Makes the module that the configuration names, initialised from its seeds. Throws
+/// Creates the module that the configuration names, initialised from its seeds. Throws
 /// std::invalid_argument for an unknown kind.
 std::unique_ptr<Module> make_module(const ModuleRequest& request, const Backbone& backbone);
 
-/// The carriers of one site, which one prototype can serve: all of one width.
+/// The carriers of a site, all of the same width, so that they can share a prototype.
 struct CarrierRow {
   std::int64_t layers = 0;
   std::int64_t width_in = 0;
   std::int64_t width_out = 0;
 };
-/// Throws std::invalid_argument where the backbone has none, or some of other widths than others.
+/// Throws std::invalid_argument if the backbone has none, or of different widths.
 CarrierRow carrier_row(const ModuleRequest& request, const Backbone& backbone, Site site);
 
-/// The plan of a masked weight of the module: its name and the shape of one layer's weight.
+/// The plan of a module's masked weight: its name and the shape of one layer's weight.
 WeightPlan weight_plan(const ModuleRequest& request, std::string name, std::int64_t layers,
                        std::vector<std::int64_t> shape);
 /// The same for a bias (size): never masked, never decayed.
 WeightPlan bias_plan(const ModuleRequest& request, std::string name, std::int64_t layers,
                      std::int64_t size);
 
-/// Splits x (rows, …) into the rows [trial_rows[k], trial_rows[k + 1]) of each trial k. They must
-/// cover all rows.
+/// Splits x (rows, …) into each trial k's rows [trial_rows[k], trial_rows[k + 1]), which must cover
+/// all rows.
 std::vector<Tensor> split_trials(const Tensor& x, std::span<const std::int64_t> trial_rows);
 
-/// x (rows, in) of each trial times its own weight (K, out, in), plus its bias (K, out) where there
-/// is one.
+/// Multiplies each trial's x (rows, in) by the trial's weight (K, out, in), and adds its bias (K,
+/// out) if defined.
 Tensor trial_linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
                     std::span<const std::int64_t> trial_rows);
 
-/// Numbers of the weights' streams of initialisation: part of what a trial computes, append only.
+/// The numbers of the streams that initialise weights. They affect a trial's results: never
+/// renumber them, only append.
 enum class Init : std::uint64_t {
   adapter_down = 1,
   adapter_up = 2,
@@ -97,15 +99,15 @@ enum class Init : std::uint64_t {
   prefix_hidden_bias = 13,
   prefix_output_bias = 14,
   hyper_task_embedding = 15,
-  // A stack's hypernetwork has those of its tensors that are random in their order: 10 of them.
+  // A stack's generator numbers its random tensors consecutively; there are 10 of them.
   hyper_encoder = 16,
   hyper_decoder = 32,
 };
 
-/// Fills values[k] (whole, all layers) of each trial with N(0, std) or U(-bound, bound).
+/// Fill each trial's values[k] (whole, all layers) with N(0, std) or U(-bound, bound).
 void init_normal(Tensor& values, std::span<const std::uint64_t> seeds, Init what, double std_dev);
 void init_uniform(Tensor& values, std::span<const std::uint64_t> seeds, Init what, double bound);
-/// Scores of learned masks from U(-bound, bound), and random masks, of each trial.
+/// Draws each trial's scores of learned masks from U(-bound, bound), or its random masks.
 void init_masks(MaskedWeight& weight, std::span<const std::uint64_t> seeds, Init what,
                 double bound);
 

@@ -5,25 +5,25 @@
 namespace petlab::trainer {
 namespace {
 
-/// Keys and values before a layer's own (reference/method.md, "Prefix"). While it is trained an
-/// MLP over an embedding of the positions makes them; masks act on its output P.
+/// Keys and values before a layer's own (reference/method.md, "Prefix"). During training, an MLP
+/// computes them from an embedding of the positions. Masks act on its output P.
 class PrefixTuning final : public Module {
  public:
   PrefixTuning(const ModuleRequest& request, const CarrierRow& at)
       : width_(at.width_out),
-        embedding_(own_plan(request, "embedding", {request.config.prefix_length, at.width_in}),
+        embedding_(mlp_plan(request, "embedding", {request.config.prefix_length, at.width_in}),
                    request.placement),
-        hidden_(own_plan(request, "mlp.0.weight", {request.config.prefix_hidden, at.width_in}),
+        hidden_(mlp_plan(request, "mlp.0.weight", {request.config.prefix_hidden, at.width_in}),
                 request.placement),
-        hidden_bias_(own_plan(request, "mlp.0.bias", {request.config.prefix_hidden}),
+        hidden_bias_(mlp_plan(request, "mlp.0.bias", {request.config.prefix_hidden}),
                      request.placement),
-        output_(own_plan(request, "mlp.2.weight",
+        output_(mlp_plan(request, "mlp.2.weight",
                          {outputs(request, at) * 2 * at.width_out, request.config.prefix_hidden}),
                 request.placement),
-        output_bias_(own_plan(request, "mlp.2.bias", {outputs(request, at) * 2 * at.width_out}),
+        output_bias_(mlp_plan(request, "mlp.2.bias", {outputs(request, at) * 2 * at.width_out}),
                      request.placement),
         p_(p_plan(request, at), request.placement) {
-    // As torch initialises an embedding and linear layers.
+    // torch's initialisation of an embedding and of linear layers.
     const double in_bound = 1 / std::sqrt(static_cast<double>(at.width_in));
     const double hidden_bound = 1 / std::sqrt(static_cast<double>(request.config.prefix_hidden));
     init_normal(embedding_.values(), request.seeds, Init::prefix_embedding, 1);
@@ -43,24 +43,27 @@ class PrefixTuning final : public Module {
   void merge(std::int64_t task, bool frozen) override {
     if (!frozen) {
       for (MaskedWeight* weight : mlp()) weight->merge(0, false);
-      std::vector<Tensor> made;
+      std::vector<Tensor> by_trial;
       for (std::int64_t k = 0; k < p_.values().size(0); ++k) {
-        const auto own = [k](const MaskedWeight& weight) { return weight.layer(0).select(0, k); };
-        const Tensor inner = at::tanh(at::linear(own(embedding_), own(hidden_), own(hidden_bias_)));
-        const Tensor all = at::linear(inner, own(output_), own(output_bias_));
-        made.push_back(all.view({all.size(0), -1, 2 * width_}).transpose(0, 1));
+        const auto of_trial = [k](const MaskedWeight& weight) {
+          return weight.layer(0).select(0, k);
+        };
+        const Tensor inner =
+            at::tanh(at::linear(of_trial(embedding_), of_trial(hidden_), of_trial(hidden_bias_)));
+        const Tensor all = at::linear(inner, of_trial(output_), of_trial(output_bias_));
+        by_trial.push_back(all.view({all.size(0), -1, 2 * width_}).transpose(0, 1));
       }
-      made_ = at::stack(made, 0);  // (K, P, length, 2 width)
+      mlp_output_ = at::stack(by_trial, 0);  // (K, P, length, 2 width)
       const at::NoGradGuard no_grad;
-      p_.values().copy_(made_);
+      p_.values().copy_(mlp_output_);
     }
     p_.merge(task, frozen);
   }
 
   void gather() override {
     p_.gather();
-    made_.backward(p_.values_gradient().to(made_.scalar_type()));
-    made_.reset();
+    mlp_output_.backward(p_.values_gradient().to(mlp_output_.scalar_type()));
+    mlp_output_.reset();
     for (MaskedWeight* weight : mlp()) weight->gather();
     p_.values_gradient().zero_();
   }
@@ -73,19 +76,19 @@ class PrefixTuning final : public Module {
   }
 
  private:
-  /// What makes P.
+  /// The weights that compute P.
   std::vector<MaskedWeight*> mlp() {
     return {&embedding_, &hidden_, &hidden_bias_, &output_, &output_bias_};
   }
   static std::int64_t outputs(const ModuleRequest& request, const CarrierRow& at) {
     return request.config.share ? 1 : at.layers;
   }
-  static WeightPlan own_plan(const ModuleRequest& request, std::string name,
+  static WeightPlan mlp_plan(const ModuleRequest& request, std::string name,
                              std::vector<std::int64_t> shape) {
     WeightPlan plan = bias_plan(request, std::move(name), 1, 0);
     plan.decayed = shape.size() > 1;
     plan.shape = std::move(shape);
-    plan.share = true;  // the MLP is one, whatever its outputs are shared by
+    plan.share = true;  // a single MLP, even if the layers do not share its output
     return plan;
   }
   static WeightPlan p_plan(const ModuleRequest& request, const CarrierRow& at) {
@@ -97,7 +100,7 @@ class PrefixTuning final : public Module {
 
   std::int64_t width_;
   MaskedWeight embedding_, hidden_, hidden_bias_, output_, output_bias_, p_;
-  Tensor made_;  // with the graph that leads to the MLP
+  Tensor mlp_output_;  // with the graph back to the MLP
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace petlab::trainer {
 namespace {
 
 bool is_word_character(char32_t code_point) {
-  // The \w of regular expressions by Unicode's technical standard 18.
+  // The regular expression \w, as in Unicode Technical Standard 18.
   constexpr std::uint32_t kCategories = U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK;
   const auto c = static_cast<UChar32>(code_point);
   return (U_MASK(u_charType(c)) & kCategories) != 0 ||
@@ -19,7 +19,7 @@ bool is_word_character(char32_t code_point) {
          u_hasBinaryProperty(c, UCHAR_JOIN_CONTROL) != 0;
 }
 
-/// Begin of the character that ends before `position`; position > 0.
+/// The start of the character that ends before `position`; position > 0.
 std::size_t character_before(std::string_view text, std::size_t position) {
   --position;
   while (position > 0 && (static_cast<unsigned char>(text[position]) & 0xc0u) == 0x80u) --position;
@@ -56,7 +56,7 @@ const AddedToken* AddedTokens::match(std::string_view text, std::size_t position
 
 void AddedTokens::split(std::string_view text, const std::function<void(std::string_view)>& plain,
                         const std::function<void(const AddedToken&)>& token) const {
-  std::size_t begin = 0;  // of the ordinary text that was not handed out yet
+  std::size_t begin = 0;  // of the ordinary text that has not been passed on yet
   for (std::size_t position = 0; position < text.size();) {
     const AddedToken* found =
         starts_[static_cast<unsigned char>(text[position])] ? match(text, position) : nullptr;
@@ -65,7 +65,7 @@ void AddedTokens::split(std::string_view text, const std::function<void(std::str
       continue;
     }
     if (found->single_word && !stands_alone(text, position, position + found->wanted().size())) {
-      // Ordinary text as a whole: a shorter token inside it is not looked for.
+      // Treat it as ordinary text, without looking for a shorter token inside.
       position += found->wanted().size();
       continue;
     }
@@ -73,8 +73,8 @@ void AddedTokens::split(std::string_view text, const std::function<void(std::str
     if (found->lstrip) {
       while (end > begin) {
         const std::size_t before = character_before(text, end);
-        std::size_t behind = before;
-        if (!is_white_space(next_code_point(text, behind))) break;
+        std::size_t after = before;
+        if (!is_white_space(next_code_point(text, after))) break;
         end = before;
       }
     }

@@ -9,22 +9,22 @@
 
 namespace petlab::trainer {
 
-/// A token that is found in the text before it is cut into words.
+/// A token that is found in the text before the text is split into words.
 struct AddedToken {
   std::string content;       // not empty
-  std::string pattern = {};  // what is looked for; empty: the content
+  std::string pattern = {};  // the text to find; empty: the content
   std::int32_t id = 0;
-  bool lstrip = false;       // takes the white space before it
-  bool rstrip = false;       // takes the white space after it
-  bool single_word = false;  // only where no letter, digit or underscore stands beside it
-  bool special = true;       // left out by decode where asked
-  // Looked for in the normalised text, not as it is written, and behind those that are not.
+  bool lstrip = false;       // includes the white space before it
+  bool rstrip = false;       // includes the white space after it
+  bool single_word = false;  // matches only without an adjacent letter, digit or underscore
+  bool special = true;       // decode can skip it
+  // Found in the normalised text instead of the original, after the tokens that are not normalised.
   bool normalized = false;
 
   const std::string& wanted() const { return pattern.empty() ? content : pattern; }
 };
 
-/// Cuts texts at added tokens: the leftmost first, among those the longest.
+/// Splits texts at added tokens. The leftmost match wins, and among those the longest.
 class AddedTokens {
  public:
   AddedTokens() = default;
@@ -41,7 +41,7 @@ class AddedTokens {
   const AddedToken* match(std::string_view text, std::size_t position) const;
 
   std::vector<AddedToken> tokens_;  // longest first
-  std::array<bool, 256> starts_{};  // bytes that a token begins with
+  std::array<bool, 256> starts_{};  // bytes that begin a token
 };
 
 }  // namespace petlab::trainer

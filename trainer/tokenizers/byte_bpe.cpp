@@ -31,7 +31,7 @@ constexpr std::array<Kind, 128> ascii_kinds() {
 }
 constexpr std::array<Kind, 128> kAsciiKinds = ascii_kinds();
 
-/// The kind of the character at `position`, which is moved behind it.
+/// Returns the kind of the character at `position` and moves `position` past it.
 Kind next_kind(std::string_view text, std::size_t& position) {
   const auto byte = static_cast<unsigned char>(text[position]);
   if (byte < 0x80) {
@@ -46,7 +46,7 @@ Kind next_kind(std::string_view text, std::size_t& position) {
   return Kind::other;
 }
 
-/// GPT-2's alphabet: bytes that print as they are stand for themselves, the others for U+0100 on.
+/// GPT-2's alphabet: printable bytes represent themselves, the others become U+0100 and up.
 struct ByteAlphabet {
   std::array<char32_t, 256> characters{};
   std::unordered_map<char32_t, std::uint8_t> bytes;
@@ -67,7 +67,7 @@ const ByteAlphabet& alphabet() {
   return instance;
 }
 
-constexpr std::size_t kShortWord = 24;        // where looking through all pairs beats a queue
+constexpr std::size_t kShortWord = 24;        // up to it, scanning all pairs beats a queue
 constexpr std::size_t kLongestCached = 64;    // bytes
 constexpr std::size_t kMostCached = 1 << 16;  // words
 
@@ -100,30 +100,30 @@ std::size_t gpt2_word_end(std::string_view text, std::size_t begin) {
   }
   Kind kind = next_kind(text, position);
   if (kind == Kind::space) {
-    // One plain space belongs to the word behind it.
+    // A single plain space belongs to the word after it.
     if (text[begin] == ' ' && position < text.size()) {
-      std::size_t behind = position;
-      const Kind next = next_kind(text, behind);
+      std::size_t after = position;
+      const Kind next = next_kind(text, after);
       if (next != Kind::space) {
         kind = next;
-        position = behind;
+        position = after;
       }
     }
     if (kind == Kind::space) {
-      std::size_t last = begin;  // begin of the run's last character
+      std::size_t last = begin;  // start of the run's last character
       while (position < text.size()) {
-        std::size_t behind = position;
-        if (next_kind(text, behind) != Kind::space) return last == begin ? position : last;
+        std::size_t after = position;
+        if (next_kind(text, after) != Kind::space) return last == begin ? position : last;
         last = position;
-        position = behind;
+        position = after;
       }
       return position;
     }
   }
   while (position < text.size()) {
-    std::size_t behind = position;
-    if (next_kind(text, behind) != kind) break;
-    position = behind;
+    std::size_t after = position;
+    if (next_kind(text, after) != kind) break;
+    position = after;
   }
   return position;
 }
@@ -188,7 +188,7 @@ ByteBpe::ByteBpe(Vocabulary vocabulary,
     while (merges_[slot].pair != Merge{}.pair && merges_[slot].pair != merge.pair) {
       slot = (slot + 1) & (merges_.size() - 1);
     }
-    // There twice: the last counts, as in Hugging Face.
+    // Of duplicate merges, the last counts, as in Hugging Face.
     merges_[slot] = merge;
   }
   if (!options.cls_token.empty()) special_.before = {wanted(options.cls_token)};
@@ -230,13 +230,13 @@ void ByteBpe::merge_short(std::vector<std::int32_t>& symbols) const {
 }
 
 void ByteBpe::merge_long(std::vector<std::int32_t>& symbols) const {
-  // A linked list of symbols and a queue of possible merges, by rank and then from the left.
+  // A linked list of symbols and a queue of possible merges, by rank and then from left to right.
   constexpr std::int32_t kNone = -1;
   struct Candidate {
     std::int32_t rank;
     std::int32_t left;   // position
     std::int32_t right;  // position
-    std::uint64_t pair;  // what stood there when it was queued
+    std::uint64_t pair;  // the pair at that place when it was queued
     std::int32_t merged;
     bool operator<(const Candidate& other) const {
       return std::pair(rank, left) > std::pair(other.rank, other.left);
@@ -262,18 +262,18 @@ void ByteBpe::merge_long(std::vector<std::int32_t>& symbols) const {
   while (!queue.empty()) {
     const Candidate top = queue.top();
     queue.pop();
-    // What was merged away meanwhile is marked by a negative symbol, which is in no pair.
+    // Skip outdated candidates. Symbols that were merged away are negative and occur in no pair.
     if (at(top.left) < 0 || next[static_cast<std::size_t>(top.left)] != top.right ||
         pair_of(at(top.left), at(top.right)) != top.pair) {
       continue;
     }
     at(top.left) = top.merged;
     at(top.right) = kNone;
-    const std::int32_t behind = next[static_cast<std::size_t>(top.right)];
-    next[static_cast<std::size_t>(top.left)] = behind;
-    if (behind != kNone) previous[static_cast<std::size_t>(behind)] = top.left;
+    const std::int32_t after = next[static_cast<std::size_t>(top.right)];
+    next[static_cast<std::size_t>(top.left)] = after;
+    if (after != kNone) previous[static_cast<std::size_t>(after)] = top.left;
     offer(previous[static_cast<std::size_t>(top.left)], top.left);
-    offer(top.left, behind);
+    offer(top.left, after);
   }
   std::erase(symbols, kNone);
 }
@@ -303,7 +303,7 @@ void ByteBpe::append_word(std::string_view word, Cache* cache,
 
 void ByteBpe::append(std::string_view text, std::vector<std::int32_t>& ids) const {
   std::string with_space;
-  // Other white space than the plain space does not count, as in Hugging Face's fast tokenizers.
+  // Only a plain space counts, not other white space, as in Hugging Face's fast tokenizers.
   if (add_prefix_space_ && !text.starts_with(' ')) {
     with_space.reserve(text.size() + 1);
     with_space.push_back(' ');
@@ -332,7 +332,8 @@ std::string ByteBpe::decode(std::span<const std::int32_t> ids, bool skip_special
       const std::size_t begin = position;
       const auto byte = alphabet().bytes.find(next_code_point(*token, position));
       if (byte == alphabet().bytes.end()) {
-        // A token that is no byte sequence, such as <|endoftext|> with a space in it.
+        // Characters outside the byte alphabet, as in an added token with a space, are copied
+        // unchanged.
         text += token->substr(begin, position - begin);
       } else {
         text += static_cast<char>(byte->second);

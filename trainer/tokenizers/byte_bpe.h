@@ -15,28 +15,28 @@
 
 namespace petlab::trainer {
 
-/// The merges of `merges.txt`, in order: pairs of tokens in GPT-2's byte alphabet. A first line
-/// `#version …` is skipped. Throws Error naming file and line.
+/// Parses the merges of `merges.txt`, in order: pairs of tokens in GPT-2's byte alphabet. Skips a
+/// first line `#version …`. Throws Error with file and line.
 std::vector<std::pair<std::string, std::string>> parse_merges(std::string_view text,
                                                               const std::string& file);
 
 struct ByteBpeOptions {
-  /// A space in front of each stretch of text that does not begin with one.
+  /// Adds a space before each stretch of text that does not begin with one.
   bool add_prefix_space = false;
-  /// What stands around the texts, by their tokens; all empty: nothing (plain GPT-2).
+  /// The special tokens around texts. If all are empty, there are none (plain GPT-2).
   std::string cls_token;
   std::string sep_token;
   std::string pad_token;
-  /// Found in the text as written; cls, sep and pad among them.
+  /// Tokens found in the text as written, including cls, sep and pad.
   std::vector<AddedToken> added;
 };
 
-/// GPT-2's and RoBERTa's tokenizer: words by GPT-2's pattern, then the bytes of a word merged in
-/// the order of the merges.
+/// GPT-2's and RoBERTa's tokenizer: splits words by GPT-2's pattern, then merges the bytes of each
+/// word in the order of the merges.
 class ByteBpe final : public Tokenizer {
  public:
-  /// Throws Error naming `merges_file` or the vocabulary's where a merge or one of the 256 bytes is
-  /// not in the vocabulary.
+  /// Throws Error, with `merges_file` or the vocabulary's file, if a merge or one of the 256 bytes
+  /// is not in the vocabulary.
   ByteBpe(Vocabulary vocabulary, const std::vector<std::pair<std::string, std::string>>& merges,
           const std::string& merges_file, const ByteBpeOptions& options);
 
@@ -47,7 +47,7 @@ class ByteBpe final : public Tokenizer {
   std::string normalize(std::string_view text) const override { return std::string(text); }
 
  private:
-  /// What two neighbouring tokens become, and how early.
+  /// The result and the rank of merging two neighbouring tokens.
   struct Merge {
     std::uint64_t pair = ~std::uint64_t{0};
     std::int32_t rank = 0;
@@ -63,16 +63,16 @@ class ByteBpe final : public Tokenizer {
   Vocabulary vocabulary_;
   bool add_prefix_space_ = false;
   std::array<std::int32_t, 256> byte_ids_{};
-  std::vector<Merge> merges_;  // open addressing, a power of two
-  // Words come again and again; whoever finds the cache taken goes without.
+  std::vector<Merge> merges_;  // open addressing; the size is a power of two
+  // Words recur often. A thread that finds the cache locked does without it.
   mutable std::mutex cache_mutex_;
   mutable Cache cache_;
 };
 
-/// Bytes in GPT-2's alphabet of printing characters, one a byte.
+/// Writes bytes in GPT-2's alphabet of printable characters, one per byte.
 std::string in_byte_alphabet(std::string_view bytes);
 
-/// End of the word that begins at `begin` by GPT-2's pattern
+/// The end of the word that begins at `begin`, by GPT-2's pattern
 /// 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 std::size_t gpt2_word_end(std::string_view text, std::size_t begin);
 

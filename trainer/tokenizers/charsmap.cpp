@@ -14,16 +14,16 @@
 namespace petlab::trainer {
 namespace {
 
-/// Longer graphemes than this are looked up a character at a time alone.
+/// Longer graphemes are looked up only character by character.
 constexpr std::size_t kLongestGrapheme = 5;
 
-// A unit of the double array, bit by bit.
+// The bit fields of a unit of the double array.
 bool has_leaf(std::uint32_t unit) { return (unit >> 8 & 1) == 1; }
 std::uint32_t value_of(std::uint32_t unit) { return unit & 0x7FFFFFFFU; }
 std::uint32_t label_of(std::uint32_t unit) { return unit & 0x800000FFU; }
 std::uint32_t offset_of(std::uint32_t unit) { return (unit >> 10) << ((unit & 0x200U) >> 6); }
 
-/// Whether the byte goes on with a character of UTF-8.
+/// Whether the byte continues a UTF-8 character.
 bool is_inside_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
 
 std::uint32_t number_at(std::string_view bytes, std::size_t at) {
@@ -37,11 +37,11 @@ std::uint32_t number_at(std::string_view bytes, std::size_t at) {
 icu::BreakIterator& grapheme_iterator() {
   thread_local const std::unique_ptr<icu::BreakIterator> iterator = [] {
     UErrorCode failed = U_ZERO_ERROR;
-    std::unique_ptr<icu::BreakIterator> made(
+    std::unique_ptr<icu::BreakIterator> created(
         icu::BreakIterator::createCharacterInstance(icu::Locale::getRoot(), failed));
     if (U_FAILURE(failed))
       throw Error(std::string("ICU cannot segment graphemes: ") + u_errorName(failed));
-    return made;
+    return created;
   }();
   return *iterator;
 }
@@ -71,7 +71,7 @@ Charsmap::Charsmap(std::string_view bytes, const std::string& what) {
 
 std::optional<std::string_view> Charsmap::find(std::string_view text) const {
   if (units_.empty()) return std::nullopt;
-  // In a trie that was damaged a step may lead outside: then nothing is found.
+  // In a damaged trie, a step may lead outside. Then nothing is found.
   std::uint32_t at = offset_of(units_[0]);
   for (const char c : text) {
     if (c == '\0') return std::nullopt;

@@ -8,19 +8,19 @@
 
 namespace petlab::trainer {
 
-/// SentencePiece's normalisation, compiled: a trie of what is replaced (a double array as
-/// darts-clone makes it) and the replacements. Applied as Hugging Face's tokenizers library does
-/// it, which looks up whole graphemes.
+/// SentencePiece's compiled normalisation: a trie of replaced texts (a double array by darts-clone)
+/// and their replacements. It is applied as in Hugging Face's tokenizers library, which looks up
+/// whole graphemes.
 class Charsmap {
  public:
-  /// Empty bytes: nothing is replaced. Throws Error naming `what` where the trie does not fit.
+  /// Without bytes, nothing is replaced. Throws Error, beginning with `what`, for an invalid trie.
   Charsmap(std::string_view bytes, const std::string& what);
 
   /// The text must be UTF-8.
   std::string normalize(std::string_view text) const;
 
  private:
-  /// What replaces the shortest beginning of `text` that is in the trie.
+  /// The replacement of the shortest prefix of `text` in the trie.
   std::optional<std::string_view> find(std::string_view text) const;
   void append_grapheme(std::string_view grapheme, std::string& normalized) const;
 

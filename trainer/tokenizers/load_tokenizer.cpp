@@ -32,12 +32,11 @@ Json parse_object(const TokenizerFiles::File& file) {
   return json;
 }
 
-/// tokenizer_config.json, and what other files say in its place.
+/// The settings in tokenizer_config.json, completed from other files.
 class Settings {
  public:
-  /// Where tokenizer_config.json has no added_tokens_decoder, as before 2023,
-  /// special_tokens_map.json, added_tokens.json and tokenizer.json name the tokens, as in Hugging
-  /// Face's library.
+  /// Without added_tokens_decoder in tokenizer_config.json (before 2023), reads tokens from
+  /// special_tokens_map.json, added_tokens.json and tokenizer.json, as Hugging Face's library does.
   explicit Settings(const TokenizerFiles& files) {
     config_ = files.config ? Source{parse_object(*files.config), files.config->name}
                            : Source{Json::object(), "tokenizer_config.json"};
@@ -57,8 +56,8 @@ class Settings {
     if (files.added_tokens) read_added_tokens(*files.added_tokens);
   }
 
-  /// Has `settings`, of `file`, where tokenizer_config.json is silent. Throws where the two say
-  /// different things.
+  /// Adds `settings`, from `file`, that tokenizer_config.json does not set. Throws if the two
+  /// contradict each other.
   void complete(const Json& settings, const std::string& file) {
     for (const auto& [name, value] : settings.items()) {
       const auto found = config_.json.find(name);
@@ -66,9 +65,9 @@ class Settings {
         config_.json[name] = value;
         continue;
       }
-      const Json said =
+      const Json current =
           found->is_object() && found->contains("content") ? (*found)["content"] : *found;
-      if (!value.is_null() && said != value) {
+      if (!value.is_null() && current != value) {
         refuse(config_.name, name, *found, value.dump() + ", as in " + file);
       }
     }
@@ -98,7 +97,7 @@ class Settings {
     return found->get<std::string>();
   }
 
-  /// A token given as a string or as an object with its content; `fallback` where it is not there.
+  /// Reads a token given as a string or as an object with its content; `fallback` if it is missing.
   AddedToken token(const char* name, AddedToken fallback) const {
     for (const Source* source : {&map_, &config_}) {
       const auto found = source->json.find(name);
@@ -119,7 +118,7 @@ class Settings {
 
   const std::vector<AddedToken>& added_tokens() const { return added_; }
 
-  /// The special tokens that have no place of their own around a text.
+  /// The special tokens with no fixed place around a text.
   std::vector<AddedToken> other_special_tokens() const {
     std::vector<AddedToken> result;
     for (const char* name : {"bos_token", "eos_token"}) {
@@ -180,7 +179,7 @@ class Settings {
     return token;
   }
 
-  /// {"id": {content, …}}.
+  /// Reads {"id": {content, …}}.
   void read_decoder(const Json& decoder, const std::string& file) {
     constexpr const char* kName = "added_tokens_decoder";
     if (!decoder.is_object()) refuse(file, kName, decoder, "an object of id: token");
@@ -196,7 +195,7 @@ class Settings {
     }
   }
 
-  /// {token: id}; those that no file calls special are looked for in the normalised text.
+  /// Reads {token: id}. Tokens that no file declares special are found in the normalised text.
   void read_added_tokens(const TokenizerFiles::File& file) {
     constexpr std::int64_t kMostIds = 100'000'000;
     std::vector<AddedToken> special = other_special_tokens();
@@ -226,8 +225,8 @@ class Settings {
   std::vector<AddedToken> added_;
 };
 
-/// The added tokens of a tokenizer that has `named` of its own: those that a file numbers, then the
-/// special ones that the vocabulary does.
+/// Collects the added tokens of a tokenizer: those with an id in a file, then those of `named` and
+/// the other special tokens, with their ids in the vocabulary.
 std::vector<AddedToken> all_added(const Settings& settings, const Vocabulary& vocabulary,
                                   const std::vector<AddedToken>& named) {
   std::vector<AddedToken> added = settings.added_tokens();
@@ -254,7 +253,7 @@ std::unique_ptr<Tokenizer> make_wordpiece(Vocabulary vocabulary, const Settings&
   options.lower_case = settings.flag("do_lower_case", true);
   options.strip_accents = settings.flag("strip_accents", options.lower_case);
   options.split_chinese = settings.flag("tokenize_chinese_chars", true);
-  // Each special token: taken from the settings, with how it is stripped where that is said.
+  // Each special token comes from the settings, including its stripping, if set there.
   std::vector<AddedToken> named;
   const auto special = [&](const char* name, std::string& content) {
     named.push_back(settings.token(name, {.content = content}));
@@ -275,7 +274,7 @@ std::unique_ptr<Tokenizer> make_byte_bpe(Vocabulary vocabulary, const Merges& me
                                          const std::string& merges_file, const Settings& settings) {
   ByteBpeOptions options;
   options.add_prefix_space = settings.flag("add_prefix_space", false);
-  // GPT-2's own vocabulary has no RoBERTa tokens: then nothing stands around a text.
+  // GPT-2's own vocabulary has no RoBERTa tokens, so texts get no special tokens.
   const std::string kind = settings.text("tokenizer_class", "");
   const bool plain = kind.starts_with("GPT2") || (kind.empty() && !vocabulary.find("<s>"));
   if (plain) {
@@ -290,14 +289,14 @@ std::unique_ptr<Tokenizer> make_byte_bpe(Vocabulary vocabulary, const Merges& me
     options.sep_token = special("sep_token", {.content = "</s>"});
     options.pad_token = special("pad_token", {.content = "<pad>"});
     special("unk_token", {.content = "<unk>"});
-    // RoBERTa's own files say that the mask takes the space before it.
+    // RoBERTa's own files say that the mask includes the space before it.
     special("mask_token", {.content = "<mask>", .lstrip = true});
     options.added = all_added(settings, vocabulary, named);
   }
   return std::make_unique<ByteBpe>(std::move(vocabulary), merges, merges_file, options);
 }
 
-/// T5's <extra_id_0> is the last id.
+/// Adds T5's extra ids; <extra_id_0> is the last id.
 void add_extra_ids(UnigramModel& model, std::int64_t count) {
   for (std::int64_t i = count; i > 0; --i) {
     model.pieces.push_back({fmt::format("<extra_id_{}>", i - 1), 0.0});
@@ -335,7 +334,7 @@ std::unique_ptr<Tokenizer> make_from_tokenizer_json(const TokenizerFiles::File& 
                        : make_wordpiece(std::move(vocabulary), settings);
 }
 
-/// A file of a folder, where it is there.
+/// A file of a folder, which may be missing.
 class OptionalFile {
  public:
   explicit OptionalFile(const std::filesystem::path& file) {

@@ -12,23 +12,23 @@
 namespace petlab::trainer {
 namespace {
 
-/// The fields of a protocol buffer's message, one after the other
+/// Reads the fields of a protocol buffer message in order
 /// (protobuf.dev/programming-guides/encoding).
 class MessageReader {
  public:
-  /// `begin`: where the message stands in the file, for messages.
+  /// `begin` is the message's offset in the file, for error messages.
   MessageReader(std::string_view bytes, std::size_t begin, const std::string& file)
       : bytes_(bytes), begin_(begin), file_(file) {}
 
   struct WireField {
     std::uint64_t number = 0;
-    std::uint64_t whole = 0;  // of a varint or of fixed bytes
+    std::uint64_t whole = 0;  // of a varint or fixed-size field
     std::string_view bytes;   // of a string or message
-    std::size_t at = 0;       // of those bytes, in the file
+    std::size_t at = 0;       // offset of those bytes in the file
     bool has_bytes = false;
   };
 
-  /// The next field; std::nullopt at the end. Throws Error where the bytes are none.
+  /// The next field; std::nullopt at the end. Throws Error for invalid bytes.
   std::optional<WireField> next() {
     if (at_ == bytes_.size()) return std::nullopt;
     const std::uint64_t key = varint();
@@ -91,7 +91,7 @@ class MessageReader {
   std::size_t at_ = 0;
 };
 
-// The numbers of the fields are those of sentencepiece_model.proto.
+// Field numbers from sentencepiece_model.proto.
 constexpr std::uint64_t kUnknownPiece = 2;
 
 UnigramModel::Piece read_piece(const MessageReader::WireField& message, const std::string& file,
@@ -113,7 +113,7 @@ UnigramModel::Piece read_piece(const MessageReader::WireField& message, const st
   return piece;
 }
 
-/// Refuses a message that has another value in the field than T5 has.
+/// Rejects a message that differs from T5's in one of the fields.
 void require_fields(
     const MessageReader::WireField& message, const std::string& file, const std::string& name,
     std::initializer_list<std::tuple<std::uint64_t, const char*, std::uint64_t>> wanted) {

@@ -11,8 +11,8 @@
 namespace petlab::trainer {
 namespace {
 
-/// How many tokens of two texts stay, by the fast tokenizers' longest-first rule: the odd token
-/// goes to the longer one, on a tie to the second.
+/// The numbers of tokens to keep of two texts, by the fast tokenizers' longest-first rule: the odd
+/// token goes to the longer text, on a tie to the second.
 std::pair<std::size_t, std::size_t> kept(std::size_t first, std::size_t second,
                                          std::size_t budget) {
   if (first + second <= budget) return {first, second};

@@ -13,65 +13,65 @@
 
 namespace petlab::trainer {
 
-/// One tokenised input.
+/// A tokenised input.
 struct Encoding {
   std::vector<std::int32_t> ids;       // (tokens)
-  std::vector<std::int32_t> type_ids;  // (tokens); all 0 where the backbone has one type
+  std::vector<std::int32_t> type_ids;  // (tokens); all 0 if the backbone has only one type
 };
 
-/// What stands around the texts: `[CLS] A [SEP] B [SEP]`, `<s> A </s></s> B </s>`.
+/// The special tokens around texts: `[CLS] A [SEP] B [SEP]`, `<s> A </s></s> B </s>`.
 struct SpecialTokens {
   std::vector<std::int32_t> before;   // before the first text
   std::vector<std::int32_t> between;  // between the two of a pair
   std::vector<std::int32_t> after;    // after the last
-  std::int32_t second_type = 0;       // type id of the second text and what follows it
+  std::int32_t second_type = 0;       // type id of the second text and the tokens after it
   std::int32_t pad = 0;
 };
 
-/// Text to ids, as Hugging Face's fast tokenizer of the same files does it. Immutable and usable
-/// from several threads.
+/// Converts text to ids, with the same result as Hugging Face's fast tokenizer for the same files.
+/// Immutable and thread-safe.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  /// Ids of a text alone, without what stands around it; added tokens in the text become their ids.
-  /// Throws std::invalid_argument naming the byte where the text is not UTF-8.
+  /// Returns the ids of a text, without special tokens around it; added tokens in the text become
+  /// their ids. Throws std::invalid_argument, with the byte, if the text is not UTF-8.
   std::vector<std::int32_t> tokenize(std::string_view text) const;
 
-  /// Ids with special tokens, truncated longest-first to `max_tokens` (special ones included; 0: no
-  /// limit) as the fast tokenizers do it (golden/tokenizers/README.md, "pairs"). Throws
-  /// std::invalid_argument as tokenize does, or where max_tokens is smaller than the special
+  /// Returns ids with special tokens, truncated longest-first to `max_tokens` (including special
+  /// tokens; 0: no limit), like the fast tokenizers (golden/tokenizers/README.md, "pairs"). Throws
+  /// std::invalid_argument as tokenize, or if max_tokens is smaller than the number of special
   /// tokens.
   Encoding encode(std::string_view text, std::optional<std::string_view> pair = std::nullopt,
                   std::int64_t max_tokens = 0) const;
 
-  /// Text of ids. Ids beyond the vocabulary say nothing, as in Hugging Face's fast tokenizers: a
-  /// model may have more rows than there are tokens, and choose one of those.
+  /// Converts ids to text. Like Hugging Face's fast tokenizers, ignores ids beyond the vocabulary:
+  /// a model may have more rows than there are tokens, and choose one of those.
   virtual std::string decode(std::span<const std::int32_t> ids, bool skip_special) const = 0;
 
   const SpecialTokens& special() const { return special_; }
-  /// Largest id + 1.
+  /// The largest id + 1.
   std::int64_t vocab_size() const { return vocab_size_; }
 
  protected:
-  /// Appends the ids of a stretch of text that is UTF-8 and holds no added token.
+  /// Appends the ids of a stretch of text, which is UTF-8 and contains no added token.
   virtual void append(std::string_view text, std::vector<std::int32_t>& ids) const = 0;
-  /// The text in which added tokens are found that are `normalized`.
+  /// The text in which `normalized` added tokens are found.
   virtual std::string normalize(std::string_view text) const = 0;
-  /// Has those found in texts; vocab_size() then covers them, too.
+  /// Sets the tokens to find in texts. vocab_size() then covers them, too.
   void set_added(const std::vector<AddedToken>& tokens);
-  /// The added token of that id, or nullptr.
+  /// The added token with this id, or nullptr.
   const AddedToken* added_token(std::int32_t id) const;
 
   SpecialTokens special_;
   std::int64_t vocab_size_ = 0;
 
  private:
-  AddedTokens added_;       // found in the text as it is written
-  AddedTokens normalized_;  // found in what is left of it, normalised
+  AddedTokens added_;       // found in the original text
+  AddedTokens normalized_;  // found in the normalised text between those
 };
 
-/// The texts of a tokenizer's files, with their names for messages. Absent: there is no such file.
+/// The texts of a tokenizer's files, with their names for messages. Missing files are absent.
 struct TokenizerFiles {
   struct File {
     std::string name;
@@ -87,16 +87,18 @@ struct TokenizerFiles {
   std::optional<File> spiece_model = std::nullopt;
 };
 
-/// What load_tokenizer makes of a folder's files. Throws Error.
+/// Creates the tokenizer that load_tokenizer returns, from a folder's files. Throws Error.
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFiles& files);
 
-/// The tokenizer of a backbone's folder: `vocab.txt` is WordPiece, `vocab.json` with `merges.txt`
-/// byte-level BPE, `spiece.model` T5's unigram model (with the <extra_id_N> that
-/// `tokenizer_config.json` counts, or 100), and `tokenizer.json` is any of them where none is
-/// there; `tokenizer_config.json`
-/// gives case folding, special and added tokens and where the merges are. Where it has no
-/// `added_tokens_decoder`, `special_tokens_map.json`, `added_tokens.json` and the `added_tokens` of
-/// tokenizer.json name them. Throws Error naming the file and what was found and expected.
+/// Loads the tokenizer of a backbone's folder. `vocab.txt` is WordPiece, `vocab.json` with
+/// `merges.txt` is byte-level BPE, and `spiece.model` is T5's unigram model (with as many
+/// <extra_id_N> as `tokenizer_config.json` says, or 100). If none of these exists, `tokenizer.json`
+/// can be any of them.
+///
+/// `tokenizer_config.json` sets case folding, special and added tokens, and the name of the merges'
+/// file. Without `added_tokens_decoder` in it, `special_tokens_map.json`, `added_tokens.json` and
+/// the `added_tokens` of tokenizer.json define these tokens. Throws Error with the file and what was
+/// found and expected.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder);
 
 }  // namespace petlab::trainer

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// An object of the file; messages name the file and the way to a field.
+/// An object in the file. Messages name the file and the path to a field.
 class Part {
  public:
   Part(const Json& json, const std::string& file, std::string path)
@@ -43,7 +43,7 @@ class Part {
     if (!at(field).is_boolean()) refuse(field, "true or false");
     return at(field).get<bool>();
   }
-  /// One that is not there, or null, is all right, too.
+  /// Accepts a missing field or null, too.
   void require(const char* field, const Json& only) const {
     if (!at(field).is_null() && at(field) != only) refuse(field, only.dump());
   }
@@ -78,7 +78,7 @@ void read_vocabulary(const Part& model, TokenizerJson& result) {
   if (result.vocabulary.empty()) model.refuse("vocab", "tokens and their ids");
 }
 
-/// Each is "a b", or ["a", "b"] in newer files.
+/// Each merge is "a b", or ["a", "b"] in newer files.
 void read_merges(const Part& model, TokenizerJson& result) {
   constexpr const char* kWanted = "a list of pairs of tokens";
   if (!model.at("merges").is_array()) model.refuse("merges", kWanted);
@@ -131,7 +131,7 @@ void read_byte_bpe(const Part& all, const Part& model, TokenizerJson& result) {
   result.add_prefix_space = cutter.flag("add_prefix_space");
 }
 
-/// Pieces and their scores by id.
+/// Reads pieces and their scores, by id.
 void read_pieces(const Part& model, UnigramModel& unigram) {
   constexpr const char* kWanted = "a list of [piece, score]";
   const Json& all = model.at("vocab");
@@ -169,7 +169,7 @@ void read_unigram_normalizer(const Part& part, UnigramModel& unigram) {
   }
 }
 
-/// Hugging Face's Metaspace, in the words of old files and of new ones.
+/// Checks Hugging Face's Metaspace, with the fields of old and new files.
 void require_metaspace(const Part& part) {
   if (part.at("type") != "Metaspace") part.refuse("type", "Metaspace");
   part.require("replacement", "\u2581");
@@ -227,7 +227,7 @@ void read_unigram(const Part& all, const Part& model, TokenizerJson& result) {
   if (processor.at("pair") != pair) processor.refuse("pair", pair.dump());
 }
 
-/// The token of `[token, id]`.
+/// The token of a pair `[token, id]`.
 std::string token_of(const Part& processor, const char* field) {
   const Json& pair = processor.at(field);
   if (!pair.is_array() || pair.empty() || !pair[0].is_string()) {
@@ -236,7 +236,8 @@ std::string token_of(const Part& processor, const char* field) {
   return pair[0].get<std::string>();
 }
 
-/// What stands around a text; a pair is then as the backbone's kind has it.
+/// Reads the special tokens around a text. A pair must have the form usual for its kind of
+/// backbone.
 void read_template(const Part& processor, TokenizerJson& result) {
   constexpr const char* kWanted = "a special token, A and a special token";
   const auto special = [&](const Json& piece) {
@@ -254,7 +255,7 @@ void read_template(const Part& processor, TokenizerJson& result) {
   }
   result.cls_token = special(single[0]);
   result.sep_token = special(single[2]);
-  // [CLS] A [SEP] B [SEP]; RoBERTa's <s> A </s></s> B </s> has its own processor as a rule.
+  // [CLS] A [SEP] B [SEP]. RoBERTa's <s> A </s></s> B </s> usually has its own processor.
   const auto token = [](const std::string& name, int type) {
     return Json{{"SpecialToken", {{"id", name}, {"type_id", type}}}};
   };

@@ -20,7 +20,7 @@
 namespace petlab::trainer {
 namespace {
 
-/// The lines of files, one after the other. Throws Error for what cannot be read and is not UTF-8.
+/// Iterates over the lines of files. Throws Error for unreadable files and invalid UTF-8.
 class TextLines final : public sentencepiece::SentenceIterator {
  public:
   explicit TextLines(const std::vector<std::filesystem::path>& files) : files_(files) {
@@ -67,10 +67,10 @@ class TextLines final : public sentencepiece::SentenceIterator {
   bool done_ = false;
 };
 
-/// How often each word is in the texts; in the order of the words, which is the same everywhere.
+/// The number of occurrences of each word. Sorted by word, so that the order is always the same.
 using WordCounts = std::map<std::string, std::int64_t>;
 
-/// Words and their counts, as SentencePiece's trainer reads them.
+/// Words and their counts, as input of SentencePiece's trainer.
 class CountedWords final : public sentencepiece::SentenceIterator {
  public:
   explicit CountedWords(const WordCounts& counts) : at_(counts.begin()), end_(counts.end()) {
@@ -100,9 +100,9 @@ class CountedWords final : public sentencepiece::SentenceIterator {
               " pieces can be made of the texts: " + why);
 }
 
-/// What byte-pair encoding merges of the words' characters, the first merge first: at least as many
-/// pieces as a vocabulary of `size` has room for, if the words have them. `begin`: SentencePiece's
-/// mark stands before each word.
+/// The pieces that byte-pair encoding merges from the words' characters, in the order of the
+/// merges: at least as many as fit a vocabulary of `size`, if the words have that many. `begin`:
+/// SentencePiece's mark precedes each word.
 std::vector<std::string> merged_pieces(const WordCounts& counts, std::int64_t size, bool begin) {
   if (counts.empty()) return {};
   std::set<char32_t> characters;
@@ -130,24 +130,24 @@ std::vector<std::string> merged_pieces(const WordCounts& counts, std::int64_t si
       {"minloglevel", "2"}};
   auto status = sentencepiece::SentencePieceTrainer::Train(options, &words, &model);
   if (!status.ok()) refuse(size, status.ToString());
-  sentencepiece::SentencePieceProcessor made;
-  status = made.LoadFromSerializedProto(model);
+  sentencepiece::SentencePieceProcessor processor;
+  status = processor.LoadFromSerializedProto(model);
   if (!status.ok()) refuse(size, status.ToString());
   std::vector<std::string> pieces;
-  for (int id = 0; id < made.GetPieceSize(); ++id) {
-    const std::string& piece = made.IdToPiece(id);
+  for (int id = 0; id < processor.GetPieceSize(); ++id) {
+    const std::string& piece = processor.IdToPiece(id);
     std::size_t second = 0;
     next_code_point(piece, second);
-    if (!made.IsUnknown(id) && second < piece.size()) pieces.push_back(piece);
+    if (!processor.IsUnknown(id) && second < piece.size()) pieces.push_back(piece);
   }
   return pieces;
 }
 
-/// Merges of byte-pair encoding, in order.
+/// The merges of byte-pair encoding, in order.
 class Merges {
  public:
-  /// The pair that becomes `piece` by the merges so far, which is a merge from now on. Absent where
-  /// they leave other parts of it than two.
+  /// Finds the pair that becomes `piece` after the merges so far, and adds it as the next merge.
+  /// Absent if those merges do not leave exactly two parts.
   std::optional<std::pair<std::string, std::string>> add(const std::string& piece) {
     std::vector<std::string> parts;
     for (std::size_t at = 0; at < piece.size();) {
@@ -177,7 +177,7 @@ class Merges {
   std::map<std::pair<std::string, std::string>, std::size_t> ranks_;
 };
 
-constexpr std::string_view kWordBegin = "\u2581";  // SentencePiece's
+constexpr std::string_view kWordBegin = "\u2581";  // SentencePiece's mark
 
 }  // namespace
 
@@ -186,7 +186,7 @@ std::string train_wordpiece(const std::vector<std::filesystem::path>& texts, std
   WordCounts counts;
   for (TextLines lines(texts); !lines.done(); lines.Next()) {
     for (std::string& word : wordpiece_words(lines.value(), options)) {
-      // It would be taken for the begin of a word.
+      // Skip it: it would look like the beginning of a word.
       if (word.find(kWordBegin) == std::string::npos) ++counts[std::move(word)];
     }
   }
@@ -259,7 +259,7 @@ std::string train_sentencepiece(const std::vector<std::filesystem::path>& texts,
                                 std::int64_t size) {
   TextLines lines(texts);
   std::string model;
-  // One thread: sums of several would be added in another order each time.
+  // One thread, because several would add their sums in varying order.
   const std::unordered_map<std::string, std::string> options{{"model_type", "unigram"},
                                                              {"vocab_size", std::to_string(size)},
                                                              {"hard_vocab_limit", "false"},

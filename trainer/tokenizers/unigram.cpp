@@ -12,16 +12,16 @@
 namespace petlab::trainer {
 namespace {
 
-/// Stands for the space before a word.
+/// Represents the space before a word.
 constexpr std::string_view kSpace = "\u2581";
-/// A character that is in no piece is this much worse than the worst piece.
+/// The score of an unknown character is this much below that of the worst piece.
 constexpr double kUnknownPenalty = 10;
 
-/// The best way to have cut a word up to a byte.
+/// The best segmentation of a word up to a byte.
 struct BestCut {
   double score = 0;
   std::size_t from = 0;
-  std::int32_t id = -1;  // -1: there is none yet
+  std::int32_t id = -1;  // -1: none yet
 };
 
 std::size_t trimmed_size(std::string_view text) {
@@ -103,7 +103,8 @@ void Unigram::append_word(std::string_view word, std::vector<std::int32_t>& ids)
     auto from = sorted_.begin();
     auto to = sorted_.end();
     for (std::size_t end = at; end < word.size() && from != to;) {
-      // Those that go on with the word's next byte; one that ends here comes first of its range.
+      // Narrow the range to pieces that continue with the word's next byte. A piece that ends here
+      // is the first of them.
       const std::size_t depth = end - at;
       const auto byte = static_cast<unsigned char>(word[end]);
       from = std::partition_point(from, to, [&](const auto& piece) {
@@ -122,7 +123,7 @@ void Unigram::append_word(std::string_view word, std::vector<std::int32_t>& ids)
   }
   const std::size_t first = ids.size();
   for (std::size_t end = word.size(); end > 0; end = best[end].from) {
-    // Unknown characters beside each other are one token.
+    // Adjacent unknown characters form one token.
     const std::int32_t id = best[end].id;
     if (id == model_.unk_id && ids.size() > first && ids.back() == id) continue;
     ids.push_back(id);
@@ -134,7 +135,7 @@ void Unigram::append(std::string_view text, std::vector<std::int32_t>& ids) cons
   std::string normalized = charsmap_.normalize(text);
   if (model_.strip_right) normalized.resize(trimmed_size(normalized));
   if (model_.join_spaces) normalized = with_joined_spaces(normalized);
-  // Words with "▁" in the place of spaces, one before each.
+  // Replace spaces by "▁", and begin the text with one.
   const auto add = [&](std::string_view part) {
     std::string word;
     if (!part.starts_with(' ') && !part.starts_with(kSpace)) word = kSpace;

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::int64_t kMostIds = 10'000'000;
 
-/// Takes the tokens off the parser as they come: a tree of fifty thousand would be made and thrown
-/// away at every start.
+/// Collects the tokens directly from the parser. Building and discarding a tree of fifty thousand
+/// nodes would slow down every start.
 class VocabHandler : public nlohmann::json_sax<nlohmann::json> {
  public:
   VocabHandler(std::vector<std::pair<std::string, std::int64_t>>& tokens, const std::string& file)

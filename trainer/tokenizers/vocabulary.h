@@ -10,10 +10,10 @@
 
 namespace petlab::trainer {
 
-/// Tokens and their ids. Ids need not be contiguous, but stay below ten million.
+/// Tokens and their ids. Ids may have gaps, but must be below ten million.
 class Vocabulary {
  public:
-  /// Throws Error, beginning with `file`, for an id out of range or used twice.
+  /// Throws Error, beginning with `file`, for an id that is out of range or duplicate.
   Vocabulary(std::vector<std::pair<std::string, std::int64_t>> tokens, const std::string& file);
   Vocabulary(const Vocabulary&) = delete;
   Vocabulary& operator=(const Vocabulary&) = delete;
@@ -24,22 +24,22 @@ class Vocabulary {
     if (found == ids_.end()) return std::nullopt;
     return found->second;
   }
-  /// The token of an id; std::nullopt where there is none.
+  /// The token with this id, if any.
   std::optional<std::string_view> token(std::int32_t id) const;
-  /// Largest id + 1.
+  /// The largest id + 1.
   std::int64_t size() const { return static_cast<std::int64_t>(tokens_.size()); }
   const std::string& file() const { return file_; }
 
  private:
   std::string file_;
-  std::vector<std::optional<std::string>> tokens_;  // by id; never changed, so views into it last
+  std::vector<std::optional<std::string>> tokens_;  // by id; never changed, so views last
   std::unordered_map<std::string_view, std::int32_t> ids_;
 };
 
-/// `vocab.txt`: one token a line, numbered from 0; a token there twice has the last number, as in
-/// Hugging Face. Throws Error naming file and line.
+/// Parses `vocab.txt`: one token per line, numbered from 0. A duplicate token gets the last number,
+/// as in Hugging Face. Throws Error with file and line.
 Vocabulary parse_vocab_txt(std::string_view text, const std::string& file);
-/// `vocab.json`: an object of token: id. Throws Error naming the file.
+/// Parses `vocab.json`: an object of token: id. Throws Error with the file.
 Vocabulary parse_vocab_json(std::string_view text, const std::string& file);
 
 }  // namespace petlab::trainer

@@ -16,9 +16,9 @@ namespace petlab::trainer {
 namespace {
 
 constexpr std::string_view kContinuation = "##";
-constexpr std::size_t kLongestWord = 100;  // in code points; a longer one is unknown
+constexpr std::size_t kLongestWord = 100;  // in code points; longer words are unknown
 
-/// How an ASCII byte is treated; everything else goes the long way.
+/// The treatment of an ASCII byte. Other characters take a slower path.
 enum class Ascii : std::uint8_t { drop, space, punctuation, letter };
 
 constexpr std::array<Ascii, 128> ascii_table() {
@@ -38,7 +38,7 @@ constexpr std::array<Ascii, 128> ascii_table() {
 }
 constexpr std::array<Ascii, 128> kAscii = ascii_table();
 
-/// The blocks that BERT calls Chinese.
+/// The Unicode blocks that BERT treats as Chinese.
 bool is_chinese(char32_t c) {
   return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) ||
          (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B73F) ||
@@ -46,8 +46,8 @@ bool is_chinese(char32_t c) {
          (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
-/// The general category as Hugging Face's tokenizers know it: their table is Unicode 8.0's, so what
-/// was assigned later counts as unassigned.
+/// The general category in Unicode 8.0, the version in Hugging Face's tokenizers. Characters
+/// assigned later count as unassigned.
 std::int8_t category(char32_t c) {
   constexpr std::uint8_t kNewestVersion = 8;
   UVersionInfo age{};
@@ -76,9 +76,9 @@ const UNormalizer2* decomposition() {
   return nfd;
 }
 
-/// Calls `each` with every character that one becomes: controls become none, white space a plain
-/// space, CJK has one on both sides, accents are stripped and capitals lower-cased as the options
-/// say.
+/// Calls `each` with every character of c's normalised form: control characters are dropped, white
+/// space becomes a plain space, CJK gets a space on both sides, and accents and capitals are
+/// treated as the options say.
 template <typename Each>
 void normalize_character(char32_t c, const WordPieceOptions& options, const Each& each) {
   if (c < 0x80 && kAscii[c] == Ascii::space) return each(U' ');
@@ -87,7 +87,7 @@ void normalize_character(char32_t c, const WordPieceOptions& options, const Each
   const auto lowered = [&](char32_t part) {
     if (!options.lower_case) return each(part);
     if (part == 0x130) {
-      // The one character whose lower case is two, in any language.
+      // The only character that lower-cases to two, in any language.
       each(U'i');
       return each(char32_t{0x307});
     }
@@ -120,7 +120,7 @@ void normalize_character(char32_t c, const WordPieceOptions& options, const Each
   if (chinese) each(U' ');
 }
 
-/// The word that is being collected.
+/// The word being collected.
 struct Word {
   std::string text;
   std::size_t characters = 0;
@@ -145,7 +145,7 @@ void add_character(char32_t c, const WordPieceOptions& options, Word& word, cons
   });
 }
 
-/// visit(word, its number of characters) of each word that is looked up.
+/// Calls visit(word, its number of characters) for each word to look up.
 template <typename Visit>
 void each_word(std::string_view text, const WordPieceOptions& options, const Visit& visit) {
   Word word;
@@ -210,9 +210,10 @@ WordPiece::WordPiece(Vocabulary vocabulary, const WordPieceOptions& options)
   for (const std::string& token : {options.unk_token, options.cls_token, options.sep_token,
                                    options.pad_token, options.mask_token}) {
     const auto id = vocabulary_.find(token);
-    const bool there = std::any_of(added.begin(), added.end(),
-                                   [&](const AddedToken& other) { return other.content == token; });
-    if (id && !there) added.push_back({.content = token, .id = *id});
+    const bool exists = std::any_of(added.begin(), added.end(), [&](const AddedToken& other) {
+      return other.content == token;
+    });
+    if (id && !exists) added.push_back({.content = token, .id = *id});
   }
   vocab_size_ = vocabulary_.size();
   for (AddedToken& token : added) {
@@ -224,7 +225,7 @@ WordPiece::WordPiece(Vocabulary vocabulary, const WordPieceOptions& options)
   for (std::int32_t id = 0; id < vocabulary_.size(); ++id) {
     const std::string_view token = vocabulary_.token(id).value_or("");
     longest_piece_ = std::max(longest_piece_, token.size());
-    // Where a token is there twice, the id that the vocabulary finds counts.
+    // Of duplicate tokens, only the id that the vocabulary finds counts.
     if (token.starts_with(kContinuation) && vocabulary_.find(token) == id) {
       continuations_.emplace(token.substr(kContinuation.size()), id);
     }
@@ -239,7 +240,7 @@ void WordPiece::append_word(std::string_view text, std::size_t characters,
     std::optional<std::int32_t> found;
     std::size_t end = std::min(text.size(), begin + longest_piece_);
     for (; end > begin; --end) {
-      // Only whole characters are pieces.
+      // A piece must not end inside a character.
       if (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0u) == 0x80u) continue;
       const std::string_view piece = text.substr(begin, end - begin);
       if (begin == 0) {
@@ -289,7 +290,7 @@ std::string WordPiece::decode(std::span<const std::int32_t> ids, bool skip_speci
       text += *token;
     }
   }
-  // Hugging Face's cleaning of what splitting at punctuation did to English.
+  // Hugging Face's cleanup of English that was split at punctuation.
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kCleaned{{
       {" .", "."},
       {" ?", "?"},

@@ -11,29 +11,28 @@
 
 namespace petlab::trainer {
 
-/// What tokenizer_config.json may change of BERT's tokenizer; Hugging Face's defaults.
+/// The options of BERT's tokenizer in tokenizer_config.json, with Hugging Face's defaults.
 struct WordPieceOptions {
   bool lower_case = true;
-  bool strip_accents = true;  // Hugging Face: as lower_case where it is not set
-  bool split_chinese = true;  // white space around CJK ideographs
+  bool strip_accents = true;  // Hugging Face's default: same as lower_case
+  bool split_chinese = true;  // put white space around CJK ideographs
   std::string unk_token = "[UNK]";
   std::string cls_token = "[CLS]";
   std::string sep_token = "[SEP]";
   std::string pad_token = "[PAD]";
   std::string mask_token = "[MASK]";
-  std::vector<AddedToken> added;  // more than those
+  std::vector<AddedToken> added;  // in addition to the tokens above
 };
 
-/// The words that the tokenizer covers with pieces: `text` cleaned, and split at white space and
+/// The words that the tokenizer splits into pieces: `text` cleaned, and split at white space and
 /// punctuation.
 std::vector<std::string> wordpiece_words(std::string_view text, const WordPieceOptions& options);
 
-/// BERT's tokenizer: cleaning, splitting at white space and punctuation, then the longest pieces of
-/// the vocabulary that cover a word.
+/// BERT's tokenizer: cleans texts, splits them at white space and punctuation, and covers each word
+/// with the longest pieces of the vocabulary.
 class WordPiece final : public Tokenizer {
  public:
-  /// Throws Error naming the vocabulary's file where a special token is not in it (the mask may
-  /// lack).
+  /// Throws Error, with the vocabulary's file, if it lacks a special token (except the mask).
   WordPiece(Vocabulary vocabulary, const WordPieceOptions& options);
 
   std::string decode(std::span<const std::int32_t> ids, bool skip_special) const override;

@@ -14,7 +14,7 @@ std::shared_ptr<const LoadedBackbone> BackboneStore::get(const std::filesystem::
     const Placement before = last_->model->placement();
     if (folder_ == wanted && last_->digest == digest && before == placement) return last_;
     last_.reset();
-    // Else the memory that the dropped one had on a device would count as the next trial's.
+    // Otherwise the dropped backbone's memory on the device would count towards the next trial.
     begin_device_memory(before.device);
   }
   auto loaded = std::make_shared<const LoadedBackbone>(

@@ -15,24 +15,23 @@ namespace petlab::trainer {
 
 /// A backbone with its tokenizer, ready to use.
 struct LoadedBackbone {
-  std::string digest;  // sweeps::backbone_digest of the files that it was read from
+  std::string digest;  // sweeps::backbone_digest of its files
   std::unique_ptr<const Backbone> model;
   std::unique_ptr<const Tokenizer> tokenizer;
 
   Pretrained pretrained() const { return {*model, tokenizer.get()}; }
 };
 
-/// Keeps the last backbone, tokenised data and digests of files from one trial to the next. For one
-/// thread.
+/// Caches the last backbone, tokenised data and digests of files between trials. Not thread-safe.
 class BackboneStore {
  public:
-  /// Digests are remembered in `cache` as sweeps::FileDigests does; empty: in memory alone.
+  /// Digests are cached in `cache` as in sweeps::FileDigests; if it is empty, in memory only.
   explicit BackboneStore(std::filesystem::path cache = {}) : digests_(std::move(cache)) {}
 
-  /// Returns the backbone of the last call if folder and placement are the same and its files still
-  /// have the same digest. Else drops that one, so that two are never in memory unless the caller
-  /// keeps the first, and loads the folder. Throws Error, also where the files change while they
-  /// are read, and sweeps::Error.
+  /// Returns the cached backbone if folder and placement are the same and its files still have the
+  /// same digest. Otherwise drops it before loading the folder, so that two are in memory only if
+  /// the caller keeps the first. Throws sweeps::Error, and Error, also if the files change while
+  /// they are read.
   std::shared_ptr<const LoadedBackbone> get(const std::filesystem::path& folder,
                                             const Placement& placement = {});
   DataStore& data() { return data_; }

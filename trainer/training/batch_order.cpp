@@ -79,14 +79,14 @@ const std::vector<std::int64_t>& BatchOrder::order_of(std::size_t task, std::int
 StepExamples BatchOrder::at(std::int64_t step) {
   StepExamples batch;
   if (task_of_step_.empty()) {
-    // An epoch's last batch is smaller where the number of examples asks for it.
+    // An epoch's last batch may be smaller.
     const std::vector<std::int64_t>& order = order_of(0, step / steps_an_epoch_);
     const std::int64_t from = step % steps_an_epoch_ * batch_size_;
     const std::int64_t to = std::min(static_cast<std::int64_t>(order.size()), from + batch_size_);
     batch.examples.assign(order.begin() + from, order.begin() + to);
     return batch;
   }
-  // With several tasks, the epochs of each follow one another without a seam.
+  // With several tasks, batches may cross the boundary between two epochs of a task.
   batch.task = task_of_step_[static_cast<std::size_t>(step)];
   const std::int64_t from = turn_of_step_[static_cast<std::size_t>(step)] * batch_size_;
   const std::int64_t n = sizes_[batch.task];

@@ -11,27 +11,27 @@ namespace petlab::trainer {
 /// The examples of one optimizer step, all of one task.
 struct StepExamples {
   std::size_t task = 0;
-  std::vector<std::int64_t> examples;  // of the task's training data
+  std::vector<std::int64_t> examples;  // indices into the task's training data
 };
 
-/// Which examples each step of a trial has (reference/method.md, "GLUE protocol"). It depends on
-/// the seed, the sizes and the configuration alone, so that any step can be asked for.
+/// Determines the examples of each step of a trial (reference/method.md, "GLUE protocol"). They
+/// depend only on the seed, the sizes and the configuration, so steps can be queried in any order.
 class BatchOrder {
  public:
-  /// `sizes`: training examples of each task, at least one each.
+  /// `sizes`: the number of training examples of each task, at least 1.
   BatchOrder(std::uint64_t seed, std::vector<std::int64_t> sizes,
              const sweeps::TrainingConfig& training);
 
   std::int64_t steps() const { return steps_; }
   std::int64_t steps_an_epoch() const { return steps_an_epoch_; }
-  /// Steps from one validation to the next; there is another after the last step.
+  /// Steps between two validations. The last step is always followed by a validation.
   std::int64_t steps_an_evaluation() const { return steps_an_evaluation_; }
-  /// Validations that are due once so many steps are done.
+  /// The number of validations due after `steps_done` steps.
   std::int64_t evaluations(std::int64_t steps_done) const;
-  /// first_steps()[t]: the step whose batch is the first of task t, or the number of steps where
-  /// there is none. Empty for one task.
+  /// first_steps()[t] is the first step with a batch of task t, or the number of steps if none has.
+  /// Empty for a single task.
   std::vector<std::int64_t> first_steps() const;
-  /// `step` from 0.
+  /// Steps count from 0.
   StepExamples at(std::int64_t step);
 
  private:
@@ -47,9 +47,9 @@ class BatchOrder {
   std::int64_t steps_an_epoch_ = 0;
   std::int64_t steps_ = 0;
   std::int64_t steps_an_evaluation_ = 0;
-  std::vector<std::size_t> task_of_step_;   // (steps); empty for one task
-  std::vector<std::int64_t> turn_of_step_;  // (steps); how many of its task came before
-  std::vector<Epoch> epochs_;               // (tasks): that each is in
+  std::vector<std::size_t> task_of_step_;   // (steps); empty for a single task
+  std::vector<std::int64_t> turn_of_step_;  // (steps); earlier batches of the same task
+  std::vector<Epoch> epochs_;               // (tasks); each task's current epoch
 };
 
 }  // namespace petlab::trainer

@@ -27,7 +27,7 @@ std::optional<T> optional_from(const json& value) {
   return value.is_null() ? std::nullopt : std::optional<T>(value.get<T>());
 }
 
-// The keys speak of epochs, which once were all that there is a validation after.
+// Some keys name epochs: at first, validations only followed epochs.
 json to_json(const TrainingState& state) {
   return {{"step", state.step},
           {"evaluated_epochs", state.evaluations},

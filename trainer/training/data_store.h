@@ -13,16 +13,16 @@
 
 namespace petlab::trainer {
 
-/// Keeps the tokenised data of trials from one to the next: those used last, and of the others, the
-/// most recently used first, as many as have at most `most_bytes` together. For one thread.
+/// Caches tokenised data between trials. Always keeps the data used last; of the others, keeps the
+/// most recently used, up to `most_bytes` in total. Not thread-safe.
 class DataStore {
  public:
-  /// What tokenised data are made of.
+  /// Everything that the tokenised data depend on.
   struct Key {
     std::string tasks;  // their declarations as JSON
     sweeps::DataConfig config;
-    std::map<std::string, std::string> data;  // digests by task
-    std::string backbone;                     // digest, of the tokenizer among others
+    std::map<std::string, std::string> data;  // digests, by task
+    std::string backbone;                     // digest, which covers the tokenizer
     bool operator==(const Key&) const = default;
   };
   using Tasks = std::shared_ptr<const std::vector<TaskRun>>;
@@ -30,10 +30,10 @@ class DataStore {
   static constexpr std::int64_t kMostBytes = std::int64_t{256} << 20;
   explicit DataStore(std::int64_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}
 
-  /// The tasks of that key. Calls `load` for those that are not kept, and keeps nothing where it
-  /// throws.
+  /// Returns the tasks for the key. Calls `load` if they are not cached; if it throws, caches
+  /// nothing.
   Tasks get(const Key& key, const std::function<std::vector<TaskRun>()>& load);
-  /// What is kept without those of the last call.
+  /// The size of the cached data, without those of the last call.
   std::int64_t bytes_of_others() const;
 
  private:
@@ -43,7 +43,7 @@ class DataStore {
     std::int64_t bytes;
   };
   std::int64_t most_bytes_;
-  std::list<Kept> kept_;  // the most recently used first
+  std::list<Kept> kept_;  // most recently used first
 };
 
 }  // namespace petlab::trainer

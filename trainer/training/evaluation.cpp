@@ -7,9 +7,9 @@
 namespace petlab::trainer {
 namespace {
 
-// Enough rows for the matrix products to run at full speed, few enough to stay in the caches.
+// Enough rows for matrix products at full speed, few enough to stay in the caches.
 constexpr std::int64_t kTokensABatch = 2048;
-// Another device needs more rows, and is waited for after each batch.
+// GPUs need more rows, and each batch ends with a wait for the device.
 constexpr std::int64_t kTokensABatchOnDevice = 8192;
 
 }  // namespace

@@ -10,21 +10,22 @@
 
 namespace petlab::trainer {
 
-/// Thrown out of a computation that was asked to stop.
+/// Thrown by a computation that was asked to stop.
 class Interrupted : public std::exception {
  public:
   const char* what() const noexcept override { return "interrupted"; }
 };
 
-/// Runs the model, merged for `task`, without dropout and gradients. Throws Interrupted as soon as
-/// `stop` is set, NotFinite as Objective::predict.
+/// Predicts the split with the model, merged for `task`, without dropout and gradients. Throws
+/// Interrupted soon after `stop` is set, and NotFinite as Objective::predict.
 Predictions predict(TrialModel& model, std::size_t task, const TokenisedSplit& split,
                     const std::atomic<bool>& stop);
-/// The same of each of the trials that the model holds.
+/// The same for each of the model's trials.
 std::vector<Predictions> predict_trials(TrialModel& model, std::size_t task,
                                         const TokenisedSplit& split, const std::atomic<bool>& stop);
 
-/// Examples sorted by length, the longest last: packed batches whose attention runs in groups.
+/// Sorts examples by length, the longest last: attention runs packed batches in groups of similar
+/// length.
 void sort_by_length(const TokenisedSplit& split, std::vector<std::int64_t>& examples);
 
 }  // namespace petlab::trainer

@@ -18,19 +18,19 @@ std::optional<std::string> why_not_in_one_gang(const sweeps::TrialConfig& one,
   const nlohmann::json wanted = nlohmann::json(sweeps::to_json(one)).flatten();
   const nlohmann::json found = nlohmann::json(sweeps::to_json(same)).flatten();
   const auto named = [](std::string pointer) {
-    // /training/batch_size is training.batch_size
+    // Turns /training/batch_size into training.batch_size.
     for (char& c : pointer) c = c == '/' ? '.' : c;
     return pointer.substr(1);
   };
   for (const auto& [field, value] : wanted.items()) {
-    const auto its = found.find(field);
-    if (its == found.end()) return named(field) + " is " + value.dump() + " and missing";
-    if (*its != value) return named(field) + " is " + value.dump() + " and " + its->dump();
+    const auto match = found.find(field);
+    if (match == found.end()) return named(field) + " is " + value.dump() + " and missing";
+    if (*match != value) return named(field) + " is " + value.dump() + " and " + match->dump();
   }
   for (const auto& [field, value] : found.items()) {
     if (!wanted.contains(field)) return named(field) + " is missing and " + value.dump();
   }
-  // What to_json leaves out means nothing to either.
+  // Fields that to_json omits have no effect on either trial.
   return std::nullopt;
 }
 

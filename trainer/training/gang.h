@@ -7,13 +7,14 @@
 
 namespace petlab::trainer {
 
-/// Why two trials cannot be trained at once, on one pass of the backbone: the first field in which
-/// they must agree and do not, with both values. std::nullopt where they can.
+/// Explains why two trials cannot be trained together on one pass of the backbone: returns the
+/// first field in which they must agree but do not, with both values. Returns std::nullopt if they
+/// can.
 ///
-/// They may differ in the seed, in the learning rates of module and scores, in warm-up, clipping
-/// and in how often a checkpoint is written: each has its own of these. Everything else decides
-/// what a pass computes, or how many there are. Trials of several tasks are each on their own,
-/// since each draws whose batch a step has.
+/// Trials may differ in the seed, the learning rates of module and scores, warm-up, clipping and
+/// the interval of checkpoints, since each keeps its own. All other fields decide what a pass
+/// computes or how many passes there are. Trials of several tasks are trained alone, since each
+/// draws the task of a step's batch.
 std::optional<std::string> why_not_in_one_gang(const sweeps::TrialConfig& one,
                                                const sweeps::TrialConfig& other);
 

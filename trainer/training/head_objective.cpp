@@ -45,7 +45,7 @@ Tensor HeadObjective::logits(const ModelPass& model, const EncoderInput& input) 
 
 std::vector<Tensor> HeadObjective::losses(const ModelPass& model, const PackedBatch& batch) const {
   Tensor all = logits(model, batch.input);
-  // Half the bits are too few for a sum of exponentials.
+  // 16-bit floats are too imprecise for a sum of exponentials.
   if (all.element_size() < 4) all = all.to(at::kFloat);
   const Tensor targets = on_device(targets_of(batch, all.scalar_type()), all.device());
   const std::vector<std::int64_t>& trials = batch.input.sequences.trial_sequences;
@@ -53,9 +53,9 @@ std::vector<Tensor> HeadObjective::losses(const ModelPass& model, const PackedBa
   const std::vector<Tensor> targets_of_trials = split_trials(targets, trials);
   std::vector<Tensor> losses;
   for (std::size_t k = 0; k < outputs.size(); ++k) {
-    const Tensor &own = outputs[k], &wanted = targets_of_trials[k];
-    losses.push_back(label_smoothing_ > 0 ? smoothed_losses(own, wanted, label_smoothing_).sum()
-                                          : summed_loss(task_.kind, own, wanted));
+    const Tensor &output = outputs[k], &wanted = targets_of_trials[k];
+    losses.push_back(label_smoothing_ > 0 ? smoothed_losses(output, wanted, label_smoothing_).sum()
+                                          : summed_loss(task_.kind, output, wanted));
   }
   return losses;
 }
@@ -82,15 +82,16 @@ void HeadObjective::predict(const ModelPass& model, const PackedBatch& batch,
       (is_regression() ? all.squeeze(1).to(at::kDouble) : all.argmax(1)).to(at::kCPU);
   const PackedSequences& sequences = batch.input.sequences;
   for (std::size_t k = 0; k < predictions.size(); ++k) {
-    Predictions& own = predictions[k];
+    Predictions& result = predictions[k];
     for (std::int64_t s = sequences.trial_sequences[k]; s < sequences.trial_sequences[k + 1]; ++s) {
       const std::int64_t example = sequences.examples[static_cast<std::size_t>(s)];
-      std::copy_n(outputs.const_data_ptr<float>() + s * own.outputs, own.outputs,
-                  own.logits.begin() + example * own.outputs);
+      std::copy_n(outputs.const_data_ptr<float>() + s * result.outputs, result.outputs,
+                  result.logits.begin() + example * result.outputs);
       if (is_regression()) {
-        own.scores[static_cast<std::size_t>(example)] = answers.const_data_ptr<double>()[s];
+        result.scores[static_cast<std::size_t>(example)] = answers.const_data_ptr<double>()[s];
       } else {
-        own.classes[static_cast<std::size_t>(example)] = answers.const_data_ptr<std::int64_t>()[s];
+        result.classes[static_cast<std::size_t>(example)] =
+            answers.const_data_ptr<std::int64_t>()[s];
       }
     }
   }

@@ -9,15 +9,15 @@
 
 namespace petlab::trainer {
 
-/// A head on the first token: cross-entropy over classes, or the squared error of a score.
+/// A head on the first token, with cross-entropy over classes or the squared error of a score.
 class HeadObjective final : public Objective {
  public:
-  /// `label_smoothing`: the part of the cross-entropy that all classes share. Throws
-  /// std::invalid_argument where a score should be smoothed.
+  /// `label_smoothing` is the share of the cross-entropy spread over all classes. Throws
+  /// std::invalid_argument if it is set for a score.
   HeadObjective(sweeps::TaskDeclaration task, std::uint64_t number, double label_smoothing,
                 const Backbone& backbone, std::span<const std::uint64_t> seeds);
 
-  /// (sequences, outputs)
+  /// Returns (sequences, outputs).
   Tensor logits(const ModelPass& model, const EncoderInput& input) const;
 
   std::vector<Parameter> parameters() override { return head_.parameters(); }

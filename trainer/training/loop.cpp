@@ -11,7 +11,7 @@
 namespace petlab::trainer {
 namespace {
 
-// A device that is not waited for is so many steps ahead of what is told of it.
+// The maximum number of steps whose losses have not been read back from the device.
 constexpr std::size_t kMostUnread = 16;
 
 AdamWOptions optimizer_options(const sweeps::TrainingConfig& training) {
@@ -119,7 +119,7 @@ void TrainingLoop::train_step() {
   for (TrialProgress& trial : trials_) {
     trial.add_seconds(seconds / static_cast<double>(trials_.size()));
   }
-  tell(losses);
+  report_losses(losses);
   for (const TrialProgress& trial : trials_) {
     if (is_checkpoint_due(trial)) trial.observer().on_checkpoint();
   }
@@ -133,7 +133,7 @@ std::vector<std::vector<double>> TrainingLoop::take_losses() {
   return all;
 }
 
-void TrainingLoop::tell(const std::vector<std::vector<double>>& losses) {
+void TrainingLoop::report_losses(const std::vector<std::vector<double>>& losses) {
   std::int64_t step = trials_.front().state().step - static_cast<std::int64_t>(losses.size());
   for (const std::vector<double>& of_step : losses) {
     ++step;
@@ -152,7 +152,7 @@ void TrainingLoop::run(const std::atomic<bool>& stop) {
   }
   while (!trials_.front().is_trained()) {
     if (stop) {
-      tell(take_losses());
+      report_losses(take_losses());
       throw Interrupted();
     }
     if (trials_.front().is_to_be_validated()) {
@@ -165,7 +165,7 @@ void TrainingLoop::run(const std::atomic<bool>& stop) {
 }
 
 void TrainingLoop::test(const std::atomic<bool>& stop) {
-  // The state stays what a checkpoint would hold until nothing can interrupt any more.
+  // Keeps the last values: if this is interrupted, a checkpoint must hold them, not the best ones.
   std::vector<std::vector<Tensor>> last;
   for (const TrialProgress& trial : trials_) {
     last.push_back(trial.copy_values(optimizer_.parameters()));

@@ -14,50 +14,52 @@
 
 namespace petlab::trainer {
 
-/// A trial of those that are trained at once.
+/// One of the trials that are trained together.
 struct GangTrial {
   sweeps::TrialConfig config;
   LoopObserver observer;
 };
 
-/// The training of a trial, or of several at once (reference/method.md, "GLUE protocol"): epochs,
-/// validation after each, selection of the best, test of that one. Its numbers depend on the
-/// configuration, the data and the numerics alone; a run that is restored from a checkpoint goes on
-/// with the same numbers.
+/// Trains one trial, or several together (reference/method.md, "GLUE protocol"): epochs with a
+/// validation after each, selection of the best, and its test. The numbers depend only on the
+/// configuration, the data and the numerics; a run restored from a checkpoint continues with the
+/// same numbers.
 class TrainingLoop {
  public:
-  /// `tasks` in the order of config.tasks, each with examples in all three parts, else Error.
+  /// `tasks` are in the order of config.tasks. Throws Error unless each has examples in all three
+  /// splits.
   TrainingLoop(const sweeps::TrialConfig& config, SharedTasks tasks, const Pretrained& pretrained,
                LoopObserver observer);
-  /// Throws std::invalid_argument for trials that why_not_in_one_gang has something against.
+  /// Throws std::invalid_argument for trials that why_not_in_one_gang rejects.
   TrainingLoop(std::vector<GangTrial> trials, SharedTasks tasks, const Pretrained& pretrained);
 
   std::int64_t steps() const { return trials_.front().order().steps(); }
   const TrainingState& state(std::size_t k = 0) const { return trials_[k].state(); }
-  /// Parameters, optimizer state and the best parameters so far of trial k, by name.
+  /// The parameters, optimizer state and best parameters so far of trial k, by name.
   NamedTensors tensors(std::size_t k = 0) const { return trials_[k].tensors(optimizer_); }
-  /// Goes on from a checkpoint of trial k; those of all trials must be of one step. Throws Error
-  /// where a tensor is missing or misshapen.
+  /// Resumes trial k from a checkpoint; the checkpoints of all trials must be of the same step.
+  /// Throws Error if a tensor is missing or has the wrong shape.
   void restore(const TrainingState& state, const NamedTensors& tensors, std::size_t k = 0);
 
-  /// Trains to the end, selects the best and reports its test metrics. Throws Interrupted as soon
-  /// as `stop` is set (then state and tensors can be written and resumed from), NotFinite.
+  /// Trains to the end, selects the best parameters and reports their test metrics. Throws
+  /// NotFinite, and Interrupted soon after `stop` is set; state and tensors can then be saved and
+  /// resumed.
   void run(const std::atomic<bool>& stop);
-  /// The model; after run() with the selected parameters, merged.
+  /// The model. After run() it has the selected parameters, merged.
   TrialModel& model() { return model_; }
   const std::vector<TaskRun>& tasks() const { return *tasks_; }
 
  private:
-  /// Of each trial, by task. Throws Interrupted, NotFinite.
+  /// Evaluates a split: the scores of each trial, by task. Throws Interrupted, NotFinite.
   std::vector<std::vector<Scores>> evaluate(const TokenisedSplit TaskRun::*split,
                                             const std::atomic<bool>& stop,
                                             std::vector<std::vector<ScoredLines>>* lines = nullptr);
   void validate(const std::atomic<bool>& stop);
   void train_step();
-  /// The losses of the steps since they were last read, by step and trial: waits for the device.
+  /// Returns the losses of the steps since the last call, by step and trial. Waits for the device.
   std::vector<std::vector<double>> take_losses();
-  /// Notes the losses of the last steps in each trial.
-  void tell(const std::vector<std::vector<double>>& losses);
+  /// Passes the losses of the last steps to each trial.
+  void report_losses(const std::vector<std::vector<double>>& losses);
   static bool is_checkpoint_due(const TrialProgress& trial);
   void test(const std::atomic<bool>& stop);
 
@@ -65,7 +67,7 @@ class TrainingLoop {
   std::vector<TrialProgress> trials_;
   TrialModel model_;
   AdamW optimizer_;
-  std::vector<Tensor> unread_;  // of the last steps: each its losses, (K), on the device
+  std::vector<Tensor> unread_;  // (K) losses of each of the last steps, on the device
 };
 
 }  // namespace petlab::trainer

@@ -15,10 +15,10 @@ Tensor ModelPass::encode(const EncoderInput& input, LastLayer last) const {
   if (trials == 1) return backbone(0).encode(input, module, last, dropout);
   std::vector<Tensor> parts;
   for (std::int64_t k = 0; k < trials; ++k) {
-    std::optional<Dropout> own;
-    if (dropout != nullptr) own = dropout->of_trial(k);
-    parts.push_back(
-        backbone(k).encode(part_of_trial(input, k), module, last, own ? &*own : nullptr));
+    std::optional<Dropout> trial_dropout;
+    if (dropout != nullptr) trial_dropout = dropout->of_trial(k);
+    parts.push_back(backbone(k).encode(part_of_trial(input, k), module, last,
+                                       trial_dropout ? &*trial_dropout : nullptr));
   }
   return at::cat(parts, 0);
 }

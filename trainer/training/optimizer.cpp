@@ -22,11 +22,12 @@ Tensor AdamW::clip(std::span<const double> max_norms) {
   for (std::int64_t k = 0; k < trials_; ++k) {
     const double max_norm = max_norms[static_cast<std::size_t>(k)];
     if (!on_cpu()) {
-      const std::vector<Tensor> own = gradients(k);
-      norms.push_back(at::linalg_vector_norm(at::stack(at::_foreach_norm(own)).to(at::kDouble)));
+      const std::vector<Tensor> trial_gradients = gradients(k);
+      norms.push_back(
+          at::linalg_vector_norm(at::stack(at::_foreach_norm(trial_gradients)).to(at::kDouble)));
       if (max_norm <= 0) continue;
       const Tensor factor = (max_norm / (norms.back() + 1e-6)).clamp_max(1);
-      at::_foreach_mul_(own, factor.to(own.front().scalar_type()));
+      at::_foreach_mul_(trial_gradients, factor.to(trial_gradients.front().scalar_type()));
       continue;
     }
     Tensor sum;
@@ -38,7 +39,7 @@ Tensor AdamW::clip(std::span<const double> max_norms) {
     norms.push_back(sum.sqrt());
     if (max_norm <= 0) continue;
     const Tensor factor = max_norm / (norms.back() + 1e-6);
-    // To read it costs nothing on a CPU, and to multiply by 1 would.
+    // On a CPU, reading the factor is free, and multiplying by 1 is not.
     if (!(factor.item<double>() < 1)) continue;
     for (const Parameter& parameter : parameters_) part(parameter.gradient, k).mul_(factor);
   }
@@ -70,17 +71,17 @@ std::vector<AdamW::Moving> AdamW::moving(std::span<const Rates> rates) {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Parameter& parameter = parameters_[i];
     for (std::int64_t k = 0; k < trials_; ++k) {
-      const Rates& own = rates[static_cast<std::size_t>(k)];
+      const Rates& trial_rates = rates[static_cast<std::size_t>(k)];
       Moving whole{part(parameter.value.detach(), k), part(parameter.gradient, k),
                    part(first_[i], k), part(second_[i], k)};
       whole.steps = steps_of(parameter.task);
-      whole.rate = parameter.rate == Rate::scores ? own.scores : own.module;
+      whole.rate = parameter.rate == Rate::scores ? trial_rates.scores : trial_rates.module;
       whole.decayed = parameter.decayed;
       if (!parameter.by_task) {
         add(std::move(whole));
         continue;
       }
-      const std::int64_t tasks = trials_ == 1 ? 1 : 0;  // their dimension
+      const std::int64_t tasks = trials_ == 1 ? 1 : 0;  // the dimension of tasks
       for (std::int64_t t = 0; t < whole.value.size(tasks); ++t) {
         Moving of_task = whole;
         for (Tensor* const tensor :
@@ -113,7 +114,7 @@ void AdamW::update(const Moving& one) const {
 
 void AdamW::update_on_device(std::span<const Moving> all) const {
   if (all.empty()) return;
-  // Those of one rate, decayed or not, go together.
+  // Updates parameters with the same rate and decay together.
   std::map<std::pair<double, bool>, std::vector<std::size_t>> groups;
   std::vector<double> numbers;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -123,7 +124,7 @@ void AdamW::update_on_device(std::span<const Moving> all) const {
   // LibTorch's CUDA kernel reads float32 steps for parameters of any type. Other kernels read steps
   // of the parameters' type.
   const at::Device device = all[0].value.device();
-  const Tensor there = on_device(
+  const Tensor step_counts = on_device(
       at::tensor(numbers, device.is_cuda() ? at::kFloat : all[0].value.scalar_type()), device);
   for (const auto& [rate_and_decay, members] : groups) {
     std::vector<Tensor> values, gradients, firsts, seconds, steps;
@@ -132,7 +133,7 @@ void AdamW::update_on_device(std::span<const Moving> all) const {
       gradients.push_back(all[i].gradient);
       firsts.push_back(all[i].first);
       seconds.push_back(all[i].second);
-      steps.push_back(there.select(0, static_cast<std::int64_t>(i)));
+      steps.push_back(step_counts.select(0, static_cast<std::int64_t>(i)));
     }
     at::_fused_adamw_(values, gradients, firsts, seconds, {}, steps, rate_and_decay.first,
                       options_.beta1, options_.beta2,

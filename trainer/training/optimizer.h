@@ -13,7 +13,7 @@
 
 namespace petlab::trainer {
 
-/// AdamW in torch's form: decay first, eps outside the bias correction.
+/// AdamW as in torch: decay first, eps outside the bias correction.
 struct AdamWOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
@@ -21,35 +21,34 @@ struct AdamWOptions {
   double weight_decay = 0.1;
 };
 
-/// Learning rates of one trial's step: of modules (and heads), and of scores.
+/// Learning rates for one step of one trial: for modules and heads, and for mask scores.
 struct Rates {
   double module = 0;
   double scores = 0;
 };
 
-/// AdamW over parameters with two learning rates, of one trial or of several whose parts are
-/// dimension 0 of each parameter. Its state is named for checkpoints.
+/// AdamW with two learning rates, for one trial or for several along dimension 0 of each parameter.
+/// Its state is named for checkpoints.
 ///
-/// A parameter of one task takes part from the first batch of that task on, as in torch, where a
-/// parameter without a gradient is passed over: until then it neither decays nor counts steps. From
-/// then on it moves in every step, as in torch where gradients are set to zero between steps.
+/// A parameter of one task joins at the first batch of that task; before that, it neither decays
+/// nor counts steps, as torch skips parameters without a gradient. From then on it moves in every
+/// step, as in torch when gradients are set to zero between steps.
 class AdamW {
  public:
   AdamW(std::vector<Parameter> parameters, AdamWOptions options, std::int64_t trials = 1);
 
-  /// first_step[t]: the step, from 0, whose batch is the first of task t. Not called: all are 0.
+  /// first_step[t] is the first step, from 0, with a batch of task t. Without this call, all are 0.
   void set_first_steps(std::vector<std::int64_t> first_step) {
     first_step_ = std::move(first_step);
   }
 
-  /// Scales each trial's gradients so that the norm of all of them together is at most its
-  /// max_norms[k] (torch's factor max_norm / (norm + 1e-6); 0: not at all); returns the norms
-  /// before, (K) of kDouble where the parameters are. A device other than the CPU is not waited
-  /// for.
+  /// Scales each trial's gradients to a total norm of at most max_norms[k] (torch's factor max_norm
+  /// / (norm + 1e-6); 0: no clipping). Returns the norms before clipping, (K) of kDouble on the
+  /// parameters' device. Does not wait for devices other than the CPU.
   Tensor clip(std::span<const double> max_norms);
-  /// One step, each trial with its rates.
+  /// Takes one step, with the rates of each trial.
   void step(std::span<const Rates> rates);
-  /// The same of one trial.
+  /// The same for a single trial.
   double clip(double max_norm) { return clip(std::span(&max_norm, 1)).item<double>(); }
   void step(double learning_rate, double scores_learning_rate) {
     const Rates rates{learning_rate, scores_learning_rate};
@@ -60,29 +59,30 @@ class AdamW {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   std::int64_t steps() const { return steps_; }
   void set_steps(std::int64_t steps) { steps_ = steps; }
-  /// Names ("down.weight.exp_avg", …) and tensors of trial k's state: what a checkpoint holds.
+  /// Names ("down.weight.exp_avg", …) and tensors of trial k's state, as checkpoints store them.
   std::vector<std::pair<std::string, Tensor>> state(std::int64_t k) const;
 
  private:
-  /// A parameter, or a trial's or task's slice of one, with its moments, and what moves it.
+  /// A parameter, or one trial's or task's slice of it, with its moments and the settings of its
+  /// update.
   struct Moving {
     Tensor value, gradient, first, second;
-    std::int64_t steps = 0;  // that it has taken part in, with this one
+    std::int64_t steps = 0;  // steps that it took part in, this one included
     double rate = 0;
     bool decayed = true;
   };
-  /// Trial k's part of a parameter or of what belongs to one.
+  /// Trial k's part of a parameter, or of a tensor of the parameter's shape.
   Tensor part(const Tensor& all, std::int64_t k) const {
     return trials_ == 1 ? all : all.select(0, k);
   }
-  /// Steps that a parameter of this task has taken part in; absent: of all tasks.
+  /// Steps that parameters of this task have taken part in. Absent: of all tasks.
   std::int64_t steps_of(std::optional<std::size_t> task) const;
-  /// All that this step moves.
+  /// The slices that this step updates.
   std::vector<Moving> moving(std::span<const Rates> rates);
   void update(const Moving& one) const;
-  /// The same of all, in a few launches, with steps and rates read where the device has them.
+  /// Updates all slices in a few launches, with steps and rates in device memory.
   void update_on_device(std::span<const Moving> all) const;
-  /// Trial k's gradients.
+  /// The gradients of trial k.
   std::vector<Tensor> gradients(std::int64_t k) const;
   bool on_cpu() const { return parameters_.empty() || parameters_[0].value.device().is_cpu(); }
 
@@ -94,11 +94,12 @@ class AdamW {
   std::vector<std::int64_t> first_step_;
 };
 
-/// Steps of the warm-up of so many: training.warmup_steps, or else ceil(warmup_ratio · steps).
+/// The number of warm-up steps out of `steps`: training.warmup_steps, or else ceil(warmup_ratio ·
+/// steps).
 std::int64_t warmup_of(const sweeps::TrainingConfig& training, std::int64_t steps);
 
-/// The factor of the learning rate at optimizer step `step` (from 0) of `steps`: linear over the
-/// first `warmup`, then linear decay to 0.
+/// The factor of the learning rate at step `step` (from 0) of `steps`: a linear rise over the first
+/// `warmup` steps, then linear decay to 0.
 double schedule_factor(std::int64_t step, std::int64_t steps, std::int64_t warmup);
 
 }  // namespace petlab::trainer

@@ -11,10 +11,10 @@ namespace {
 
 Dropout dropout_of(std::span<const TrialProgress> trials, const Backbone& backbone) {
   const double configured = trials.front().config().training.dropout;
-  const DropoutRates own = backbone.dropout_rates();
+  const DropoutRates defaults = backbone.dropout_rates();
   Dropout dropout;
-  dropout.hidden = configured < 0 ? own.hidden : configured;
-  dropout.attention = configured < 0 ? own.attention : configured;
+  dropout.hidden = configured < 0 ? defaults.hidden : configured;
+  dropout.attention = configured < 0 ? defaults.attention : configured;
   dropout.step = static_cast<std::uint64_t>(trials.front().state().step);
   for (const TrialProgress& trial : trials) dropout.seeds.push_back(trial.config().seed.value);
   const at::Device device = backbone.placement().device;
@@ -46,7 +46,7 @@ Tensor take_step(std::span<TrialProgress> trials, const std::vector<TaskRun>& ta
                  TrialModel& model, AdamW& optimizer) {
   std::vector<StepExamples> drawn;
   for (TrialProgress& trial : trials) drawn.push_back(trial.order().at(trial.state().step));
-  // Trials of several tasks are alone (why_not_in_one_gang), others have one.
+  // Trials of several tasks train alone (why_not_in_one_gang), and others have a single task.
   const std::size_t task = drawn.front().task;
   const TokenisedSplit& train = tasks[task].train;
   const Dropout dropout = dropout_of(trials, model.backbone());

@@ -9,7 +9,7 @@
 
 namespace petlab::trainer {
 
-/// One task of a trial with its tokenised data.
+/// A task of a trial, with its tokenised data.
 struct TaskRun {
   sweeps::TaskDeclaration declaration;
   TokenisedSplit train;
@@ -17,11 +17,11 @@ struct TaskRun {
   TokenisedSplit test;
 };
 
-/// Tasks that nobody changes and several may hold.
+/// Immutable tasks that several owners may share.
 class SharedTasks {
  public:
-  SharedTasks(std::vector<TaskRun> own)  // NOLINT(google-explicit-constructor)
-      : all_(std::make_shared<const std::vector<TaskRun>>(std::move(own))) {}
+  SharedTasks(std::vector<TaskRun> tasks)  // NOLINT(google-explicit-constructor)
+      : all_(std::make_shared<const std::vector<TaskRun>>(std::move(tasks))) {}
   SharedTasks(
       std::shared_ptr<const std::vector<TaskRun>> all)  // NOLINT(google-explicit-constructor)
       : all_(std::move(all)) {}

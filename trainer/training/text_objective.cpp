@@ -15,9 +15,9 @@
 namespace petlab::trainer {
 namespace {
 
-/// Of texts where decoding.max_tokens does not say.
+/// The limit for texts if decoding.max_tokens is not set.
 constexpr std::int64_t kMaxTokensOfTexts = 128;
-/// A score is "3.8": longer texts are no scores either.
+/// The limit for scores such as "3.8"; longer texts are not scores.
 constexpr std::int64_t kMaxTokensOfScores = 8;
 
 const Tokenizer& required_tokenizer(const Pretrained& pretrained) {
@@ -35,7 +35,7 @@ std::int64_t most_tokens(const sweeps::TaskDeclaration& task, const Tokenizer& t
     const std::string target = sweeps::target_text(task, static_cast<std::int64_t>(c));
     longest = std::max(longest, tokenizer.encode(target).ids.size());
   }
-  // One more than the longest: what goes on behind a target is none.
+  // One token more than the longest target, so that a longer text is recognised as a mismatch.
   return static_cast<std::int64_t>(longest) + 1;
 }
 
@@ -53,7 +53,7 @@ GenerationOptions generation_of(const sweeps::TaskDeclaration& task,
 
 const T5& t5_of(const ModelPass& model) { return dynamic_cast<const T5&>(model.backbone(0)); }
 
-/// What the decoder reads: the start token, and of each target all but its last.
+/// The decoder's inputs: the start token, then each target without its last token.
 PackedSequences shifted(const PackedSequences& targets, std::int64_t start) {
   PackedSequences inputs = targets;
   for (std::size_t s = 0; s + 1 < targets.offsets.size(); ++s) {

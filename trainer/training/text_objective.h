@@ -12,13 +12,13 @@
 
 namespace petlab::trainer {
 
-/// Texts of a T5, as which it answers every task (reference/method.md, "T5-base"): the
-/// label-smoothed cross-entropy of the target's tokens, and what it writes by itself. It trains
-/// nothing beside the module.
+/// A T5's objective for every task (reference/method.md, "T5-base"): the label-smoothed
+/// cross-entropy of the target's tokens for training, and generated texts for predictions. It
+/// trains nothing besides the module.
 class TextObjective final : public Objective {
  public:
-  /// Throws std::invalid_argument for more than one trial, where there is no tokenizer, and for
-  /// what decoding cannot do.
+  /// Throws std::invalid_argument for more than one trial, a missing tokenizer, or unsupported
+  /// decoding options.
   TextObjective(sweeps::TaskDeclaration task, const sweeps::TrialConfig& config,
                 const Pretrained& pretrained, std::span<const std::uint64_t> seeds);
 
@@ -26,7 +26,7 @@ class TextObjective final : public Objective {
   std::vector<StoredTensor> stored(std::int64_t) override { return {}; }
   void merge() override {}
   void gather() override {}
-  /// Tokens of the targets, their end tokens included.
+  /// The number of tokens in the targets, with their end tokens.
   std::int64_t loss_terms(const TokenisedSplit& split,
                           std::span<const std::int64_t> examples) const override;
   std::vector<Tensor> losses(const ModelPass& model, const PackedBatch& batch) const override;
@@ -45,8 +45,8 @@ class TextObjective final : public Objective {
   GenerationOptions generation_;
 };
 
-/// The class that a generated text names: the one whose target text it is, white space at its ends
-/// apart. Absent: none of them.
+/// The class whose target text equals this text, apart from white space at its ends. Absent if
+/// there is none.
 std::optional<std::int64_t> class_of_text(const sweeps::TaskDeclaration& task,
                                           const std::string& text);
 

@@ -13,13 +13,13 @@
 
 namespace petlab::trainer {
 
-/// What a trial trains: its module and what the objective of each of its tasks adds to it, on a
-/// backbone that others use too and that must outlive it.
+/// The trained parts of a trial: its module and the additions of its tasks' objectives. The
+/// backbone is shared with other users and must outlive it.
 class TrialModel {
  public:
   TrialModel(const sweeps::TrialConfig& config, const std::vector<sweeps::TaskDeclaration>& tasks,
              const Pretrained& pretrained);
-  /// For trials that differ in their seeds, and are trained at once.
+  /// For trials that differ in their seeds and are trained together.
   TrialModel(const sweeps::TrialConfig& config, const std::vector<sweeps::TaskDeclaration>& tasks,
              const Pretrained& pretrained, std::vector<std::uint64_t> seeds);
 
@@ -29,16 +29,16 @@ class TrialModel {
   std::size_t tasks() const { return objectives_.size(); }
   const Backbone& backbone() const { return backbone_; }
 
-  /// Of the module and the objectives, in a fixed order; names are unique.
+  /// The parameters of the module and the objectives, in a fixed order, with unique names.
   std::vector<Parameter> parameters();
-  /// Masks and merged weights for what follows, for batches of `task`.
+  /// Computes masks and merged weights for the following batches, which are of `task`.
   void merge(std::size_t task);
-  /// Completes the gradients of parameters() after backward of a batch of `task`.
+  /// Completes the gradients of parameters() after the backward pass of a batch of `task`.
   void gather(std::size_t task);
-  /// Takes values and masks as they are from now on (read from an artifact): for prediction alone.
+  /// Fixes values and masks as they are, such as those read from an artifact. Only for prediction.
   void freeze() { frozen_ = true; }
 
-  /// What an objective runs. `dropout` is nullptr outside training.
+  /// The model as objectives run it. `dropout` is nullptr outside training.
   ModelPass pass(const Dropout* dropout) const { return {backbone_, *module_, dropout}; }
 
  private:

@@ -6,7 +6,7 @@
 namespace petlab::trainer {
 namespace {
 
-/// Training examples of each task. Throws Error where one has no examples in some part.
+/// The number of training examples of each task. Throws Error if a split of a task is empty.
 std::vector<std::int64_t> train_sizes(const std::vector<TaskRun>& tasks) {
   std::vector<std::int64_t> sizes;
   for (const TaskRun& task : tasks) {

@@ -17,23 +17,22 @@
 
 namespace petlab::trainer {
 
-/// What a training run tells as it goes.
+/// Callbacks of a training run.
 struct LoopObserver {
-  /// After each optimizer step: steps done, steps in all, the step's mean loss.
+  /// Called after each optimizer step, with the steps done, the total and the step's mean loss.
   std::function<void(std::int64_t step, std::int64_t of, double loss)> on_step;
   std::function<void(const protocol::Metric& metric)> on_metric;
-  /// When the state should be written: after each validation, and as the configuration says.
+  /// Called when the state should be saved: after each validation, and as the configuration asks.
   std::function<void()> on_checkpoint;
-  /// What was predicted of a task's test data by the parameters that were selected.
+  /// Called with the selected parameters' predictions for a task's test data.
   std::function<void(const std::string& task, const ScoredLines& lines)> on_predictions;
 };
 
-/// One trial's way through its training: where it stands, its best so far, the order of its
-/// examples and who hears of it. The trained tensors are the model's; this is trial number `k` of
-/// those that are trained at once.
+/// The progress of one trial: its state, its best parameters so far, the order of its examples and
+/// its observer. The model owns the trained tensors; this is trial `k` of those trained together.
 class TrialProgress {
  public:
-  /// Throws Error where a task has no examples in one of its three parts.
+  /// Throws Error if a split of a task is empty.
   TrialProgress(std::int64_t k, sweeps::TrialConfig config, const std::vector<TaskRun>& tasks,
                 LoopObserver observer);
 
@@ -43,34 +42,34 @@ class TrialProgress {
   const BatchOrder& order() const { return order_; }
   const TrainingState& state() const { return state_; }
 
-  /// Whether the next thing to do is to validate.
+  /// Whether a validation is due.
   bool is_to_be_validated() const;
   bool is_trained() const;
-  /// Counts a step.
+  /// Counts a finished step.
   void finish_step() { ++state_.step; }
-  /// Adds the trial's share of the time that steps took.
+  /// Adds the trial's share of the training time.
   void add_seconds(double seconds) { state_.train_seconds += seconds; }
-  /// Notes the mean loss of a finished step, each once and in their order, and tells of it.
+  /// Records and reports the mean loss of a finished step. Call it once per step, in order.
   void note_loss(std::int64_t step, double loss);
-  /// Notes a validation's scores, by task; keeps the values of `parameters` where it is the
-  /// best so far. Tells of loss and metrics.
+  /// Records and reports a validation's loss and scores, by task. If it is the best so far, keeps
+  /// the values of `parameters`.
   void finish_evaluation(const std::vector<TaskRun>& tasks, const std::vector<Scores>& scores,
                          const std::vector<Parameter>& parameters);
-  /// Tells of metrics.
+  /// Reports metrics.
   void report(const std::string& split, const std::string& task, std::int64_t step,
               const std::vector<std::pair<std::string, std::optional<double>>>& metrics) const;
 
-  /// The trial's parts of the parameters' values, copied.
+  /// Copies this trial's slices of the parameters' values.
   std::vector<Tensor> copy_values(const std::vector<Parameter>& parameters) const;
   void write_values(const std::vector<Tensor>& values,
                     const std::vector<Parameter>& parameters) const;
   const std::vector<Tensor>& best() const { return best_; }
 
-  /// What a checkpoint holds of this trial, by name: parameters, the best so far, the optimizer's
-  /// moments. The memory is the trial's own.
+  /// The tensors that a checkpoint stores for this trial, by name: parameters, the best parameters
+  /// so far, the optimizer's moments. They own their memory.
   NamedTensors tensors(const AdamW& optimizer) const;
-  /// Takes state and tensors from a checkpoint. Throws Error where a tensor is missing or
-  /// misshapen.
+  /// Restores state and tensors from a checkpoint. Throws Error if a tensor is missing or has the
+  /// wrong shape.
   void restore(const TrainingState& state, const NamedTensors& from, const AdamW& optimizer);
 
  private:
@@ -79,7 +78,7 @@ class TrialProgress {
   LoopObserver observer_;
   BatchOrder order_;
   TrainingState state_;
-  std::vector<Tensor> best_;  // of the optimizer's parameters at state_.best_step
+  std::vector<Tensor> best_;  // the optimizer's parameters at state_.best_step
 };
 
 }  // namespace petlab::trainer

@@ -64,7 +64,7 @@ void EventLog::write(decltype(protocol::Event::body) body) {
   size_ += static_cast<std::int64_t>(line.size());
   ++next_;
   if (synced && ::fdatasync(descriptor_) != 0) {
-    // What the disk holds of the lines so far is not known any more.
+    // After a failed sync, it is unknown which lines reached the disk.
     broken_ = problem(file_, "synced");
     throw Error(broken_);
   }

@@ -13,19 +13,19 @@ namespace petlab::trainer {
 using Clock = std::function<double()>;
 Clock system_clock();
 
-/// The worker's end of an attempt's `events.jsonl` (docs/reference/worker-protocol.md): numbers,
-/// times, appends and, for checkpoint, finished and failed, syncs.
+/// Writes an attempt's `events.jsonl` (docs/reference/worker-protocol.md). It numbers, timestamps
+/// and appends each event, and syncs after checkpoint, finished and failed events.
 class EventLog {
  public:
-  /// Throws Error where the file cannot be made, or holds events already.
+  /// Throws Error if the file cannot be created or already holds events.
   EventLog(std::filesystem::path file, Clock clock);
   ~EventLog();
   EventLog(const EventLog&) = delete;
   EventLog& operator=(const EventLog&) = delete;
 
-  /// Appends the event as one line. Throws Error naming the file and the system's reason. Then the
-  /// file ends with the line before, so that a later event stands on a line of its own; where that
-  /// cannot be had, and after a sync that failed, every later call throws too.
+  /// Appends the event as one line. On failure it throws Error with the file and the system's
+  /// reason and truncates the file to its last whole line, so that later events start on a new
+  /// line. If the truncation or a sync fails, all later calls throw too.
   void write(decltype(protocol::Event::body) body);
 
  private:
@@ -33,8 +33,8 @@ class EventLog {
   Clock clock_;
   int descriptor_ = -1;
   std::int64_t next_ = 0;
-  std::int64_t size_ = 0;  // of the whole lines
-  std::string broken_;     // why nothing more can be written; empty: it can
+  std::int64_t size_ = 0;  // total length of the whole lines, in bytes
+  std::string broken_;     // why no more events can be written; empty if they can
 };
 
 }  // namespace petlab::trainer

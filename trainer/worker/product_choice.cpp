@@ -23,13 +23,13 @@ namespace {
 
 constexpr std::uintmax_t kLargestMemory = 1U << 20U;
 
-/// What a measurement holds for.
+/// The hardware and software that a measurement is valid for.
 std::string this_combination() {
   return base::this_machine().processor + ", " + at::get_cpu_capability() + ", LibTorch " +
          TORCH_VERSION;
 }
 
-/// The choices by combination. Throws base::Error.
+/// The stored choices, by combination. Members throw base::Error.
 class Choices {
  public:
   explicit Choices(std::filesystem::path file) : file_(std::move(file)) {
@@ -61,7 +61,7 @@ class Choices {
   nlohmann::ordered_json all_ = nlohmann::ordered_json::object();
 };
 
-/// What was measured, or is now. Throws base::Error where it cannot be remembered.
+/// Returns the stored choice, or measures and stores it. Throws base::Error if it cannot be stored.
 ProductLibraries remembered_or_measured(const std::filesystem::path& folder, std::ostream& log) {
   const std::filesystem::path file = folder / "products.json";
   const std::string combination = this_combination();
@@ -71,8 +71,8 @@ ProductLibraries remembered_or_measured(const std::filesystem::path& folder, std
   const std::filesystem::path lock_file = folder / "products.lock";
   const base::FileDescriptor lock(::open(lock_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!lock) throw base::Error(lock_file.string() + ": " + std::strerror(errno));
-  // A file system may have no locks (Lustre without flock, NFS without lockd). Then several
-  // processes may measure at the same time, and the choice that is written first counts.
+  // Some file systems lack locks (Lustre without flock, NFS without lockd). There, several
+  // processes may measure at the same time, and the first result written is kept.
   while (::flock(lock.get(), LOCK_EX) != 0 && errno == EINTR) {
   }
   if (const auto known = Choices(file).find(combination)) return *known;

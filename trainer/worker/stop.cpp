@@ -18,17 +18,17 @@ namespace {
 
 std::atomic<bool> asked_to_stop{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
-// Wakes a reader that waits for its next line, however early the signal comes.
+// Wakes a reader that waits for its next line. A byte written before the wait wakes it too.
 std::array<int, 2> wake{-1, -1};
 
-// Slurm, systemd and a shutdown signal every process of a job, and petlab its workers: any number
-// of requests means the same as one.
+// Slurm, systemd and a shutdown signal every process of a job, and petlab signals its workers.
+// Repeated requests therefore change nothing.
 extern "C" void on_signal(int) {
   if (asked_to_stop.exchange(true)) return;
   const int kept = errno;
   const char byte = 0;
   if (::write(wake[1], &byte, 1) < 0) {
-    // The pipe is full only where the reader was woken already.
+    // The write fails only if the pipe is full, and then the reader has been woken already.
   }
   errno = kept;
 }

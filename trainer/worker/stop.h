@@ -6,16 +6,16 @@
 
 namespace petlab::trainer {
 
-/// Set by a SIGTERM, SIGINT or SIGHUP that comes after listen_for_signals(). More of them change
-/// nothing; SIGQUIT ends the process early.
+/// True after a SIGTERM, SIGINT or SIGHUP, once listen_for_signals() has been called. Further ones
+/// change nothing. SIGQUIT ends the process immediately.
 const std::atomic<bool>& stop_requested();
-/// Installs the handlers of signals that are not ignored, and lets output that nobody reads any
-/// more fail (SIGPIPE is ignored): the log's reader may be gone when a checkpoint is to be written.
-/// Once a process.
+/// Installs handlers for the signals that are not ignored. Also ignores SIGPIPE, so that output
+/// fails with an error once its reader is gone: the process must still write its checkpoint. Call
+/// it once per process.
 void listen_for_signals();
 
-/// Lines from standard input, without their newline, until it closes or a stop is requested
-/// (std::nullopt).
+/// Reads lines from standard input, without their newlines. Returns std::nullopt once the input
+/// closes or a stop is requested.
 class InputLines {
  public:
   std::optional<std::string> next();

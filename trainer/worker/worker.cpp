@@ -35,9 +35,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// A trial of no more steps reports each of them, so that two runs can be compared step by step.
+/// Trials up to this length report every step, so that two runs can be compared step by step.
 constexpr std::int64_t kStepsAllReported = 2000;
-/// At most this often a progress event of a longer trial, and a line of the log.
+/// The minimum time between progress events, and between log lines, of a longer trial.
 constexpr std::chrono::milliseconds kProgressEvery{500};
 
 std::string numerics_of(const protocol::TrialFile& trial) {
@@ -45,17 +45,18 @@ std::string numerics_of(const protocol::TrialFile& trial) {
   if (trial.device == "cpu") {
     numerics["threads"] = trial.threads;
   } else {
-    // Which kernels run, and in which order they add, is decided by both; the host adds nothing up.
+    // The GPU and LibTorch decide which kernels run and in which order they add. The host adds
+    // nothing up, so its threads do not matter.
     const std::string model = base::gpu_model(trial.device_uuid);
     numerics["gpu"] = model.empty() ? "unknown" : model;
     numerics["libtorch"] = TORCH_VERSION;
-    const bool own =
+    const bool petlab_kernels =
         !why_not_on(trial.device) && device_kernels(placement_on(trial.device).device) != nullptr;
-    numerics["kernels"] = own ? "petlab" : "libtorch";
+    numerics["kernels"] = petlab_kernels ? "petlab" : "libtorch";
   }
   numerics["layout"] = "packed";
   numerics["gang"] = 1;
-  // oneDNN goes without saying, as it did before there was a choice.
+  // The default, oneDNN, is not recorded, so numerics from before the choice existed still match.
   if (trial.device == "cpu" && product_libraries() != ProductLibraries()) {
     numerics["products"] = to_string(product_libraries());
   }
@@ -66,14 +67,14 @@ std::string numerics_of(const protocol::TrialFile& trial) {
   return numerics.dump();
 }
 
-/// What the files that a trial is made of hold.
+/// The digests of a trial's input files.
 struct FileContents {
   std::string backbone;                     // digest
   std::map<std::string, std::string> data;  // by task
 };
 
-/// As the files are now. Throws sweeps::Error where one is missing.
-FileContents look_at_files(const protocol::TrialFile& trial, sweeps::FileDigests& digests) {
+/// Computes the digests of the current files. Throws sweeps::Error if one is missing.
+FileContents current_contents(const protocol::TrialFile& trial, sweeps::FileDigests& digests) {
   FileContents found;
   found.backbone = sweeps::backbone_digest(trial.backbone_folder, digests);
   for (const sweeps::TaskDeclaration& task : trial.tasks) {
@@ -82,8 +83,8 @@ FileContents look_at_files(const protocol::TrialFile& trial, sweeps::FileDigests
   return found;
 }
 
-/// Throws Error unless `found` is what `wanted` has; `why` says where that comes from. What is not
-/// known (trial.json may leave digests out) is taken as it is found.
+/// Throws Error unless `found` matches `wanted`; `why` is appended to the message and names the
+/// source of `wanted`. Digests missing from `wanted` (trial.json may omit them) are not checked.
 void require_contents(const protocol::TrialFile& trial, const FileContents& found,
                       const FileContents& wanted, const std::string& why) {
   const auto require = [&](const std::string& subject, const std::string& is,
@@ -94,27 +95,27 @@ void require_contents(const protocol::TrialFile& trial, const FileContents& foun
   require(trial.backbone_folder.string() + ": the backbone's digest", found.backbone,
           wanted.backbone);
   for (const auto& [task, digest] : wanted.data) {
-    const auto own = found.data.find(task);
+    const auto actual = found.data.find(task);
     require("task " + task + ": the digest of its data",
-            own == found.data.end() ? "none" : own->second, digest);
+            actual == found.data.end() ? "none" : actual->second, digest);
   }
 }
 
-/// Whether LibTorch reports in that line that a device failed in a way that no later call recovers
-/// from: an illegal access, a memory error, a lost GPU. Its driver and libraries all begin so.
-bool tells_of_device(const std::string& line) {
+/// Whether this line of a LibTorch error reports a device failure that no later call recovers from:
+/// an illegal access, a memory error, a lost GPU. Drivers and libraries all use these prefixes.
+bool reports_device_failure(const std::string& line) {
   for (const char* const words : {"CUDA error: ", "HIP error: ", "cuDNN error: "}) {
     if (line.starts_with(words)) return true;
   }
   return false;
 }
 
-/// One line, whatever LibTorch puts behind its first.
+/// The first line of an error; LibTorch may append more.
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-/// Whether LibTorch says in that line that there was too little memory: its allocator of the CPU,
-/// or a device's driver or library, which are errors of no type of their own.
-bool tells_of_memory(const std::string& line) {
+/// Whether this line of a LibTorch error reports too little memory. Errors of the CPU allocator and
+/// of a device's driver or libraries have no type of their own, so the text decides.
+bool reports_out_of_memory(const std::string& line) {
   for (const char* const words :
        {"can't allocate memory", "error: out of memory", "STATUS_ALLOC_FAILED"}) {
     if (line.find(words) != std::string::npos) return true;
@@ -122,7 +123,7 @@ bool tells_of_memory(const std::string& line) {
   return false;
 }
 
-// The kernel's own count of the largest memory is reset, so that a trial's peak is its own.
+// Resets the kernel's record of peak memory, so that each trial reports its own peak.
 void reset_peak_memory() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 std::optional<double> peak_memory_mib() {
@@ -133,10 +134,10 @@ std::optional<double> peak_memory_mib() {
   return std::nullopt;
 }
 
-/// The events of one trial in the making.
+/// Trains one trial and writes its events.
 class TrialRun {
  public:
-  /// `files`: what the trial is to be trained on, as its started event says.
+  /// `files`: the contents to train on, as recorded in the started event.
   TrialRun(const protocol::TrialDirectory& directory, const protocol::TrialFile& trial,
            const Placement& placement, FileContents files, EventLog& events, std::ostream& log)
       : directory_(directory),
@@ -173,9 +174,9 @@ class TrialRun {
                  [&] {
                    auto loaded =
                        load_tasks(trial_.tasks, trial_.config.data, trial_.data_folders, *backbone);
-                   // Now that all of them are read.
+                   // Checks the files again, now that all of them have been read.
                    require_contents(
-                       trial_, look_at_files(trial_, backbones.digests()), files_,
+                       trial_, current_contents(trial_, backbones.digests()), files_,
                        " as when the trial started: the files changed while they were read");
                    return loaded;
                  }),
@@ -234,8 +235,8 @@ class TrialRun {
     write_checkpoint(file, {trial_.trial_id, loop_->state(), loop_->tensors()});
     const auto relative = std::filesystem::path(directory_.checkpoint().filename()) / name;
     events_.write(protocol::Checkpoint{step, relative.string()});
-    // Two are kept: petlab falls back to the earlier one if a trial that resumed from the last
-    // crashes. One written when a signal comes may replace the last.
+    // Keeps two checkpoints: petlab falls back to the earlier one if a trial that resumed from the
+    // latest crashes. A checkpoint written on a signal may replace the latest.
     std::erase(checkpoints_, file);
     checkpoints_.push_back(file);
     if (checkpoints_.size() <= 2) return;
@@ -278,7 +279,7 @@ class TrialRun {
     }
     events_.write(finished);
     log_ << "finished; selected step " << artifact.step << std::endl;
-    // Nothing will be resumed from what is finished.
+    // A finished trial is never resumed.
     for (const std::filesystem::path& file : checkpoints_) std::filesystem::remove(file);
   }
 
@@ -289,14 +290,14 @@ class TrialRun {
   EventLog& events_;
   std::ostream& log_;
   TrainingLoop* loop_ = nullptr;
-  std::int64_t kept_for_others_ = 0;                // bytes of data that this trial does not use
-  std::vector<std::filesystem::path> checkpoints_;  // of this attempt, the newest last
+  std::int64_t kept_for_others_ = 0;  // bytes of cached data that this trial does not use
+  std::vector<std::filesystem::path> checkpoints_;  // of this attempt, newest last
   std::chrono::steady_clock::time_point last_progress_{};
   double loss_sum_ = 0;
   std::int64_t loss_steps_ = 0;
 };
 
-// Which build this is, and what it computes on (docs/reference/worker-protocol.md).
+// The build and the machine that compute this trial (docs/reference/worker-protocol.md).
 std::string provenance_of(const protocol::TrialFile& trial) {
   const base::BuildInfo& build = base::build_info();
   const base::Machine machine = base::this_machine();
@@ -380,7 +381,7 @@ TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& bac
   try {
     const protocol::TrialFile trial = protocol::read_trial_file(directory.trial_json());
     started.numerics = numerics_of(trial);
-    FileContents files = look_at_files(trial, backbones.digests());
+    FileContents files = current_contents(trial, backbones.digests());
     started.backbone_digest = files.backbone;
     started.data_digests = files.data;
     started.provenance = provenance_of(trial);
@@ -410,9 +411,9 @@ TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& bac
     failed = {first_line(e.what_without_backtrace()), "out_of_memory"};
   } catch (const c10::Error& e) {
     const std::string line = first_line(e.what_without_backtrace());
-    failed = {line, tells_of_memory(line)   ? "out_of_memory"
-                    : tells_of_device(line) ? "device"
-                                            : "error"};
+    failed = {line, reports_out_of_memory(line)    ? "out_of_memory"
+                    : reports_device_failure(line) ? "device"
+                                                   : "error"};
   } catch (const DeviceError& e) {
     failed = {first_line(e.what()), "device"};
   } catch (const std::exception& e) {

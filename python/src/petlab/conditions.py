@@ -12,7 +12,7 @@ Where: TypeAlias = "str | Mapping[str, object] | None"
 
 
 def where_text(where: Where) -> str:
-    """The conditions as the program reads them; empty for none. Raises QuestionError."""
+    """The conditions in the program's syntax; empty if there are none. Raises QuestionError."""
     if where is None or isinstance(where, str):
         return where or ""
     parts = []
@@ -26,7 +26,7 @@ def where_text(where: Where) -> str:
 
 
 def _value_text(field: str, value: object) -> str:
-    if hasattr(value, "item"):  # NumPy's and pandas' numbers
+    if hasattr(value, "item"):  # a number of NumPy or pandas
         value = value.item()
     if value is None:
         return "null"

@@ -1,7 +1,7 @@
-"""A trial's configuration with a type for each field, as sweep files have them.
+"""A trial's configuration, with the typed fields of sweep files.
 
-Names, types and defaults are those of petlab's own table of fields (`petlab help fields`); a test
-holds the two equal. A field that means nothing for the trial (`module.rank` of an adapter) is None.
+Names, types and defaults match petlab's table of fields (`petlab help fields`); a test checks this.
+Fields that do not apply to the trial, such as `module.rank` for an adapter, are None.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .errors import WorkerError
 
 @dataclass(frozen=True)
 class ModuleConfig:
-    """What is trained in the backbone (the paper's section 3)."""
+    """The module that is trained in the backbone (the paper's section 3)."""
 
     kind: str = "adapter"
     share: bool | None = None
@@ -38,8 +38,8 @@ class ModuleConfig:
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How it is optimised. `max_grad_norm` 0: no clipping; `dropout` -1: as the backbone says;
-    `steps`, `warmup_steps` and `evaluate_every` 0: as the epochs say."""
+    """Optimisation settings. `max_grad_norm` 0: no clipping; `dropout` -1: that of the backbone;
+    `steps`, `warmup_steps` and `evaluate_every` 0: derived from the epochs."""
 
     epochs: int = 20
     batch_size: int = 128
@@ -60,7 +60,7 @@ class TrainingConfig:
 
 @dataclass(frozen=True)
 class DataConfig:
-    """How much of the data is used. `max_…_examples` 0: all."""
+    """Limits for the data. `max_…_examples` 0: no limit."""
 
     max_tokens: int = 128
     max_train_examples: int = 0
@@ -71,7 +71,7 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class DecodingConfig:
-    """How a T5 writes its answers. `max_tokens` 0: as the task's targets need."""
+    """How a T5 generates texts. `max_tokens` 0: derived from the task's targets."""
 
     beams: int = 1
     length_penalty: float = 1.0
@@ -83,14 +83,14 @@ class DecodingConfig:
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """What is kept of an evaluation; it decides no number."""
+    """What an evaluation stores. It does not affect any results."""
 
     keep_predictions: bool = False
 
 
 @dataclass(frozen=True)
 class Config:
-    """One fully specified training and evaluation."""
+    """The complete configuration of a trial."""
 
     backbone: str
     tasks: tuple[str, ...]
@@ -101,13 +101,13 @@ class Config:
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     user: Mapping[str, Any] = field(default_factory=dict)
-    """The free group of the sweep file, for workers of your own."""
+    """The sweep file's group of free fields, for your own workers."""
     raw: Mapping[str, Any] = field(default_factory=dict)
-    """All of it as in the file, also what an older version of this package does not know."""
+    """The whole configuration as in the file, including fields unknown to this version."""
 
     @property
     def task(self) -> str:
-        """The trial's only task. Raises ValueError where it has several."""
+        """The trial's only task. Raises ValueError if it has several."""
         if len(self.tasks) != 1:
             raise ValueError(f"the trial has the tasks {', '.join(self.tasks)}, not one")
         return self.tasks[0]
@@ -163,7 +163,7 @@ def _group(name: str, found: object) -> Any:
 
 
 def config_from_json(found: object) -> Config:
-    """The `config` of a trial.json. Raises WorkerError naming the field."""
+    """Parses the `config` of a trial.json. Raises WorkerError with the field."""
     if not isinstance(found, Mapping):
         raise WorkerError(f"config is {found!r}, must be an object")
     tasks = found.get("tasks", [found["task"]] if "task" in found else None)

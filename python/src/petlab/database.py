@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["AttemptRecord", "Database", "NoteWarning", "Row", "TrialRecord", "open"]
 
 Row: TypeAlias = "dict[str, Any]"
-"""A row by its columns' names; what a field does not mean for a trial is None."""
+"""A row by column name. Fields that do not apply to the trial are None."""
 Names: TypeAlias = "str | Sequence[str] | None"
 Steps = Literal["selected", "all"]
 
@@ -35,14 +35,14 @@ _HISTORY = ["split", "task", "metric", "attempt", "seq", "step", "value"]
 
 @dataclass(frozen=True)
 class AttemptRecord:
-    """One try at a trial. Moments are seconds since 1970; None: not yet, or not told."""
+    """One try at a trial. Times are seconds since 1970; None: not yet, or not reported."""
 
     number: int
     outcome: str
     """`open`, `finished`, `failed`, `crashed` … (docs/reference/running.md)."""
     reason: str | None
     folder: Path | None
-    """None where the database remembers no runs folder."""
+    """None if the database has no runs folder."""
     host: str | None
     device: str | None
     worker: str | None
@@ -54,46 +54,46 @@ class AttemptRecord:
     peak_memory_mib: float | None
     device_memory_mib: float | None
     examples: Mapping[str, Mapping[str, int]]
-    """By task and split, those that it was trained and scored on; empty where nobody said."""
+    """Numbers of training and scored examples, by task and split; empty if not reported."""
 
 
 @dataclass(frozen=True)
 class TrialRecord:
-    """What the database knows of one trial."""
+    """The record of a trial in the database."""
 
     trial_id: str
     config: Config
     sweeps: tuple[tuple[str, str | None], ...]
-    """Name of the sweep, and what the trial is called there."""
+    """The names of its sweeps, each with the trial's variant there."""
     attempts: tuple[AttemptRecord, ...]
     result: AttemptRecord | None
-    """The attempt whose result counts; None where it has none yet."""
+    """The attempt whose result counts; None if there is none yet."""
     artifact: Path | None
     bls_bits: float | None
     stored_bits: int | None
     cancelled: bool
     scores: tuple[Row, ...]
-    """Its values at the selected step: `task`, `split`, `metric`, `step`, `value`."""
+    """The values at the selected step: `task`, `split`, `metric`, `step`, `value`."""
 
 
 def open(
     database: str | os.PathLike[str], *, program: str | os.PathLike[str] | None = None
 ) -> Database:
-    """A database of petlab, to be read; also while petlab runs, whom a reader never disturbs.
+    """Opens a petlab database for reading. This never disturbs a running petlab.
 
-    `program` is the program petlab, for the questions that need it: else PETLAB_PROGRAM, else the
-    one on PATH. A database of an earlier version is read through a copy that the program updates;
-    a NoteWarning says so. Raises DatabaseError where the file is not there, is no database of
-    petlab, or has a newer version.
+    `program` is the program petlab, for the queries that need it; by default PETLAB_PROGRAM or the
+    one on PATH. A database of an earlier version is read through a copy that the program updates,
+    with a NoteWarning. Raises DatabaseError if the file is missing, is not a petlab database, or
+    has a newer version.
     """
     return Database(Path(database), program)
 
 
 class Database:
-    """A database of petlab; made by petlab.open. Nothing is kept open between two questions.
+    """A petlab database, created by petlab.open. No file stays open between two queries.
 
-    Fields have the words of the command line (`petlab help fields`), `where` its conditions. What
-    returns data frames needs pandas and says so where it is absent; `rows` and `…_rows` do not.
+    Fields and `where` are written as on the command line (`petlab help fields`). Methods that
+    return data frames need pandas; `rows` and `…_rows` do not.
     """
 
     def __init__(self, file: Path, program: str | os.PathLike[str] | None) -> None:
@@ -114,7 +114,7 @@ class Database:
         split: str | Sequence[str] = "test",
         steps: Steps = "selected",
     ) -> list[Row]:
-        """A dict for each trial and metric, as results()."""
+        """Like results(), but returns dicts."""
         words = ["results", "--values", "--steps", steps]
         words += ["--split", split if isinstance(split, str) else ",".join(split)]
         return self._ask(words + _option("--by", by) + _option("--metric", metric), where)
@@ -127,19 +127,19 @@ class Database:
         split: str | Sequence[str] = "test",
         steps: Steps = "selected",
     ) -> pandas.DataFrame:
-        """One row for each trial and metric, trials in the order in which they were recorded.
+        """Returns a row for each trial and metric, in the order in which trials were recorded.
 
-        Columns: `trial_id`, the fields of `by`, `task`, `split`, `metric`, `step`, `value`. Without
-        `by` the fields are the variant, the seed, and those in which the trials differ. Names of a
-        trial that is in several sweeps, or has several there, stand in one cell with commas.
+        Columns: `trial_id`, the fields of `by`, `task`, `split`, `metric`, `step`, `value`. By
+        default, `by` is the variant, the seed, and the fields in which the trials differ. If a
+        trial has several variants, or is in several sweeps, one cell lists the names with commas.
 
         `where`: `"task=cola and seed=42..44"`, or `{"task": "cola", "seed": [42, 43, 44]}`.
-        `steps`: the value at the selected step (the one that the test scores belong to; else, and
-        where a metric was not reported there, the last), or `all`. A score that a trial reported
-        for a task which is not its own but another trial's is left out.
+        `steps`: `selected` for the value at the selected step (the step of the test scores; without
+        it, or if the metric was not reported there, the last), or `all`. Scores that a trial
+        reported for another trial's task are left out.
 
-        Raises QuestionError for an unknown word, and where nothing is selected for a value that no
-        trial has.
+        Raises QuestionError for an unknown word, and if nothing is selected because no trial has a
+        value in `where`.
         """
         return _frame(self.rows(where, by, metric, split, steps), _VALUES)
 
@@ -150,12 +150,12 @@ class Database:
         split: str | None = None,
         task: str | None = None,
     ) -> pandas.DataFrame:
-        """Every value that a trial reported, by step: of its result, resumed attempts included.
+        """Returns every value that a trial reported, by step.
 
-        Without a result those of its last attempt. `trial` is an id or its beginning. Split
-        `progress` has the loss as it was told while the trial trained, which is also meant by the
-        metric `loss` where none has that name. Columns: `split`, `task`, `metric`, `attempt`,
-        `seq`, `step`, `value`.
+        They come from the trial's result, including the attempts it resumed, or else from its last
+        attempt. `trial` is an id or the beginning of one. Split `progress` has the loss reported
+        during training; the metric `loss` also selects it, unless a metric has that name. Columns:
+        `split`, `task`, `metric`, `attempt`, `seq`, `step`, `value`.
         """
         return _frame(self.history_rows(trial, metric, split, task), _HISTORY)
 
@@ -166,7 +166,7 @@ class Database:
         split: str | None = None,
         task: str | None = None,
     ) -> list[Row]:
-        """As history(), as dicts."""
+        """Like history(), but returns dicts."""
         words = ["history", trial]
         for option, value in (("--metric", metric), ("--split", split), ("--task", task)):
             words += _option(option, value)
@@ -174,7 +174,7 @@ class Database:
         return [{"metric" if name == "name" else name: row[name] for name in row} for row in rows]
 
     def trial(self, trial: str) -> TrialRecord:
-        """What is known of a trial, by its id or the beginning of it."""
+        """Returns a trial's record, by its id or the beginning of it."""
         with reading(self.file, self._program) as connection:
             trial_id = self._id(connection, trial)
             row = connection.execute(
@@ -223,11 +223,11 @@ class Database:
         metric: Names = None,
         split: str = "test",
     ) -> pandas.DataFrame:
-        """Means over seeds as `petlab results` prints them, which this asks.
+        """Returns means over seeds, from `petlab results`.
 
-        Columns: the fields of `by`, and of each metric (or value of `pivot`) `…_mean`, `…_sd` (the
-        sample deviation) and `…_n`; `pending`, trials without a result. What the numbers do not
-        tell by themselves is a NoteWarning. Raises QuestionError, ProgramError.
+        Columns: the fields of `by`; for each metric (or value of `pivot`) `…_mean`, `…_sd` (the
+        sample standard deviation) and `…_n`; `pending`, the number of trials without a result.
+        Caveats are NoteWarnings. Raises QuestionError, ProgramError.
         """
         return _frame(self.table_rows(by, pivot, where, metric, split))
 
@@ -239,7 +239,7 @@ class Database:
         metric: Names = None,
         split: str = "test",
     ) -> list[Row]:
-        """As table(), as dicts."""
+        """Like table(), but returns dicts."""
         words = ["results", "--split", split]
         words += _option("--by", by) + _option("--metric", metric) + _option("--pivot", pivot)
         return self._ask(words, where)
@@ -252,11 +252,12 @@ class Database:
         top: int = 1,
         highest: bool | None = None,
     ) -> pandas.DataFrame:
-        """The best trials of each task, as `petlab best`, which this asks.
+        """Returns the best trials of each task, from `petlab best`.
 
-        Chosen by the validation split, so that the test score beside it is an honest one. `metric`
-        is by default the one that the task selects by; `highest` says which way is better, where
-        petlab does not know the metric. Raises QuestionError, ProgramError.
+        They are selected on the validation split by default, so that the test scores shown next to
+        it are unbiased. `metric` defaults to the one that the task selects by. For a metric that
+        petlab does not know, `highest` tells whether higher is better. Raises QuestionError,
+        ProgramError.
         """
         return _frame(self.best_rows(where, metric, split, top, highest))
 
@@ -268,7 +269,7 @@ class Database:
         top: int = 1,
         highest: bool | None = None,
     ) -> list[Row]:
-        """As best(), as dicts."""
+        """Like best(), but returns dicts."""
         words = ["best", "--split", split, "--top", str(top), *_option("--metric", metric)]
         if highest is not None:
             words.append("--highest" if highest else "--lowest")
@@ -309,7 +310,7 @@ class Database:
         return None if row is None else self.file.resolve().parent / row[0]
 
     def _examples(self, connection: sqlite3.Connection, trial: int) -> dict[int, Any]:
-        """By attempt."""
+        """The numbers of examples, by the attempt's key."""
         rows = connection.execute(
             "SELECT e.attempt, x.text FROM attempts a JOIN examples e ON e.attempt = a.key "
             "JOIN example_texts x ON x.key = e.text WHERE a.trial = ?",
@@ -318,11 +319,11 @@ class Database:
         return {attempt: json.loads(text) for attempt, text in rows}
 
     def connect(self) -> sqlite3.Connection:
-        """A connection of your own for SQL on the views (docs/reference/sql.md); it cannot write.
+        """Opens a read-only connection for your own SQL on the views (docs/reference/sql.md).
 
-        Close it. `pandas.read_sql("SELECT … FROM sweep_results", db.connect())` takes it. In a
-        folder that cannot be written, this connection locks nothing and does not notice a writer
-        that starts later; the other questions do.
+        Close it after use. It works with `pandas.read_sql("SELECT … FROM sweep_results",
+        db.connect())`. In a read-only folder, this connection locks nothing and does not detect a
+        writer that starts later; the other methods do.
         """
         return connect(self.file, self._program)
 
@@ -334,7 +335,7 @@ def _option(name: str, values: Names) -> list[str]:
 
 
 def _field_kinds() -> dict[str, type]:
-    """The types of fields that a data frame cannot infer where values are missing."""
+    """The types of fields. A data frame cannot infer them if values are missing."""
     kinds: dict[str, type] = {"step": int, "value": float, "pending": int, "train_seconds": float}
     for group, kind in GROUPS.items():
         hints = typing.get_type_hints(kind)
@@ -382,7 +383,7 @@ def _attempt(
 
 
 def _frame(rows: list[Row], columns: list[str] | None = None) -> pandas.DataFrame:
-    """`columns`: those of an answer without rows."""
+    """Builds a data frame. `columns` are used if there are no rows."""
     try:
         import pandas
     except ImportError as error:
@@ -390,16 +391,16 @@ def _frame(rows: list[Row], columns: list[str] | None = None) -> pandas.DataFram
             "data frames need pandas, which is not installed: pip install pandas; "
             "rows(), history_rows(), table_rows() and best_rows() give dicts without it"
         ) from error
-    made: dict[str, Any] = {}
+    series: dict[str, Any] = {}
     for name in rows[0] if rows else columns or []:
         values = [row[name] for row in rows]
         kind = _kind_of(name, values)
         if kind is float:
-            made[name] = pandas.Series(values, dtype="float64")
+            series[name] = pandas.Series(values, dtype="float64")
         elif kind in (bool, int) and None in values:
-            made[name] = pandas.array(values, dtype="boolean" if kind is bool else "Int64")
+            series[name] = pandas.array(values, dtype="boolean" if kind is bool else "Int64")
         elif kind in (bool, int):
-            made[name] = pandas.Series(values, dtype="bool" if kind is bool else "int64")
+            series[name] = pandas.Series(values, dtype="bool" if kind is bool else "int64")
         else:
-            made[name] = values
-    return pandas.DataFrame(made)
+            series[name] = values
+    return pandas.DataFrame(series)

@@ -1,28 +1,28 @@
-"""What goes wrong, by whose mistake it is."""
+"""The exceptions of this package."""
 
 
 class Error(Exception):
-    """Anything that this package raises of its own."""
+    """The base class of this package's exceptions."""
 
 
 class DatabaseError(Error):
-    """A database that is not there, is no database of petlab, or cannot be read."""
+    """The database is missing, unreadable, or not a petlab database."""
 
 
 class QuestionError(Error, ValueError):
-    """A question with an unknown word, a value of another type, or no such trial."""
+    """A query has an unknown word, a value of the wrong type, or an unknown trial."""
 
 
 class ProgramError(Error):
-    """The program petlab, which some questions need, is not there or could not answer."""
+    """The program petlab, which most queries need, is missing or failed."""
 
 
 class WorkerError(Error):
-    """A worker's files that cannot be read or written, or events in a wrong order."""
+    """A worker's files cannot be read or written, or its events are in the wrong order."""
 
 
 class TrialFailed(Error):
-    """Raised in a training function: the trial is over, without a result.
+    """Raised in a training function to end the trial without a result.
 
     `kind` is `error`, `out_of_memory`, `not_finite` or `device`
     (docs/reference/worker-protocol.md); `device` also ends the worker.
@@ -37,6 +37,6 @@ class TrialFailed(Error):
 class Stopped(BaseException):
     """Raised by Trial.checkpoint and Trial.stop_if_asked when petlab asked the worker to stop.
 
-    Worker.run catches it. It is no Exception, so that `except Exception` in a training function
-    does not keep a worker from stopping.
+    Worker.run catches it. It is not an Exception, so `except Exception` in a training function
+    does not prevent a worker from stopping.
     """

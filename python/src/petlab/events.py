@@ -1,4 +1,4 @@
-"""The worker's end of an attempt's `events.jsonl` (docs/reference/worker-protocol.md)."""
+"""Writes an attempt's `events.jsonl` (docs/reference/worker-protocol.md)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .errors import WorkerError
 
 # A longer line breaks the protocol, and petlab ends the worker.
 _MAX_LINE = 1 << 20
-# Of a failure's reason; as protocol/events.cpp has it.
+# The limit in bytes for a failure's reason, as in protocol/events.cpp.
 _MAX_REASON = 4096
 _KEPT_OF_REASON = _MAX_REASON // 2 - 32
 _SYNCED = {"checkpoint", "finished", "failed"}
@@ -22,7 +22,7 @@ _LAST = {"finished", "failed"}
 
 
 def number_or_none(value: object) -> float | None:
-    """A number of Python, NumPy or PyTorch as a float; None where it is None or not finite."""
+    """A number of Python, NumPy or PyTorch as a float; None if it is None or not finite."""
     if value is None:
         return None
     number = float(value)  # type: ignore[arg-type]
@@ -30,8 +30,8 @@ def number_or_none(value: object) -> float | None:
 
 
 def bounded_reason(text: str) -> str:
-    """The text as a failed event holds it: of more than 4,096 bytes the middle is left out, and
-    what is not UTF-8 (of a file's name) is written with backslashes."""
+    """The text in the form of a failed event: the middle of texts over 4,096 bytes is left out,
+    and invalid UTF-8, such as in a file's name, is written with backslashes."""
     data = text.encode(errors="backslashreplace")
     if len(data) <= _MAX_REASON:
         return data.decode()
@@ -42,15 +42,15 @@ def bounded_reason(text: str) -> str:
 
 
 class EventLog:
-    """Numbers, times and appends events, and syncs checkpoint, finished and failed.
+    """Numbers, timestamps and appends events, and syncs after checkpoint, finished and failed.
 
-    A write that fails leaves the file as it was, so that a later event stands on a line of its own.
-    Where that cannot be had, and after a sync that failed, every later call raises too. Threads may
-    share it; a process that was forked may not write.
+    A failed write leaves the file as it was, so that later events start on a new line. If that
+    fails too, or after a failed sync, all later calls raise. Thread-safe, but a forked process must
+    not write.
     """
 
     def __init__(self, file: Path) -> None:
-        """Raises WorkerError where the file cannot be made, or holds events already."""
+        """Raises WorkerError if the file cannot be created or already holds events."""
         self._file = file
         self._lock = threading.Lock()
         self._pid = os.getpid()
@@ -58,7 +58,7 @@ class EventLog:
         self._size = 0
         self._broken = ""
         self.is_over = False
-        """A finished or failed was written."""
+        """True once a finished or failed event was written."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         try:
             self._descriptor = os.open(file, flags, 0o644)
@@ -71,13 +71,13 @@ class EventLog:
             )
 
     def close(self) -> None:
-        """Closes the file; nothing can be written any more."""
+        """Closes the file; later writes fail."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
         self._descriptor = -1
 
     def write(self, kind: str, /, **fields: Any) -> None:
-        """Appends one event. Raises WorkerError naming the file, and ValueError for its fields."""
+        """Appends an event. Raises WorkerError with the file, and ValueError for invalid fields."""
         with self._lock:
             self._write(kind, fields)
 
@@ -108,7 +108,7 @@ class EventLog:
         try:
             os.fdatasync(self._descriptor)
         except OSError as error:
-            # What the disk holds of the lines so far is not known any more.
+            # After a failed sync, it is unknown which lines reached the disk.
             self._broken = f"{self._file}: cannot be synced: {error.strerror}"
             raise WorkerError(self._broken) from error
 

@@ -1,4 +1,4 @@
-"""Asks the program petlab: it alone decides which values count and what a question means."""
+"""Queries through the program petlab, which alone decides what a query means."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _USAGE = 2
 
 
 class NoteWarning(UserWarning):
-    """What the program notes beside an answer: what a number does not tell by itself."""
+    """A note from the program about an answer, such as a caveat on a number."""
 
 
 def find_program(named: str | os.PathLike[str] | None) -> str:
-    """The program: as named, else as PETLAB_PROGRAM says, else on PATH or next to the interpreter.
+    """Finds the program `named`, else PETLAB_PROGRAM, else petlab.
 
-    Raises ProgramError.
+    Searches PATH and the folder of the interpreter. Raises ProgramError.
     """
     wanted = os.fspath(named) if named is not None else os.environ.get("PETLAB_PROGRAM", "petlab")
-    # A notebook's environment is often not on PATH.
+    # A notebook's environment is often missing from PATH.
     found = shutil.which(wanted) or shutil.which(wanted, path=os.path.dirname(sys.executable))
     if found is None:
         raise ProgramError(
@@ -39,7 +39,7 @@ def find_program(named: str | os.PathLike[str] | None) -> str:
 
 
 def _callers_level() -> int:
-    """So many calls up, seen from ask(), somebody asked who is not this package."""
+    """The number of stack levels from note() to the first caller outside this package."""
     level = 1
     frame = sys._getframe(1)
     here = os.path.dirname(__file__)
@@ -53,14 +53,14 @@ def _callers_level() -> int:
 
 
 def note(text: str) -> None:
-    """Warns at the line that called this package."""
+    """Issues a NoteWarning for the line that called this package."""
     warnings.warn(text, NoteWarning, stacklevel=_callers_level())
 
 
 def ask(program: str, words: Sequence[str], database: Path) -> list[dict[str, Any]]:
-    """The rows of `petlab WORDS --db DATABASE --format jsonl`.
+    """Returns the rows of `petlab WORDS --db DATABASE --format jsonl`.
 
-    Raises QuestionError for what was asked, ProgramError else; notes become NoteWarnings.
+    Raises QuestionError for a wrong query, else ProgramError. Notes become NoteWarnings.
     """
     command = [program, *words, "--db", str(database), "--format", "jsonl"]
     try:

@@ -1,4 +1,4 @@
-"""Opens a database of petlab to read it: never to write, and beside a petlab that writes it."""
+"""Opens petlab databases read-only, even while petlab writes them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .program import find_program, note
 
 _APPLICATION_ID = 0x7065746C  # "petl"
 _VERSION = 2
-# As petlab's own readers; a writer that has the file alone for a moment is waited for.
+# The same as in petlab's own readers. A writer may lock the file for a moment.
 _BUSY_SECONDS = 120.0
 
 
 def check_file(file: Path) -> None:
-    """Raises DatabaseError where it is no file, or empty."""
+    """Raises DatabaseError if the file is missing, a folder or empty."""
     if file.is_dir():
         raise DatabaseError(f"{file}: it is a folder, must be a database file")
     if not file.exists():
@@ -31,14 +31,14 @@ def check_file(file: Path) -> None:
 
 
 def _state(file: Path) -> tuple[int, ...]:
-    """What a writer changes: the file, and the log next to it. Empty without a file."""
+    """A fingerprint of the file and its log, which any write changes. Empty without a file."""
     real = file.resolve()
     wal = Path(f"{real}-wal")
     try:
         about = real.stat()
         pending = wal.stat().st_size if wal.exists() else 0
         with real.open("rb") as opened:
-            # SQLite's count of changes: two of them may come within one tick of a file's time.
+            # SQLite's change counter: two changes may share a timestamp.
             changes = int.from_bytes(opened.read(28)[24:], "big")
     except OSError:
         return ()
@@ -46,9 +46,9 @@ def _state(file: Path) -> tuple[int, ...]:
 
 
 def _is_immutable(file: Path, state: tuple[int, ...]) -> bool:
-    """True in a folder that cannot be written, where SQLite cannot create the files that readers
-    and writers share, unless a writer's log is there. SQLite then locks nothing, so a writer that
-    starts later must be noticed by _state().
+    """True in a read-only folder without a writer's log, where SQLite cannot create the files that
+    readers and writers share. SQLite then locks nothing, so _state() must detect a writer that
+    starts later.
     """
     return state[-1:] == (0,) and not os.access(file.resolve().parent, os.W_OK)
 
@@ -56,7 +56,7 @@ def _is_immutable(file: Path, state: tuple[int, ...]) -> bool:
 def _updated_copy(
     file: Path, old: sqlite3.Connection, program: str | os.PathLike[str] | None
 ) -> sqlite3.Connection:
-    """A connection to a copy that the program has updated. Its file no longer has a name."""
+    """A connection to a copy that the program has updated. The copy's file is deleted already."""
     with tempfile.TemporaryDirectory(prefix="petlab-") as folder:
         copy = Path(folder) / file.name
         with contextlib.closing(sqlite3.connect(copy)) as target:
@@ -67,8 +67,8 @@ def _updated_copy(
             text=True,
         )
         if done.returncode != 0:
-            said = done.stderr.replace(str(copy), str(file))
-            raise DatabaseError(said.removeprefix("petlab: ").strip())
+            message = done.stderr.replace(str(copy), str(file))
+            raise DatabaseError(message.removeprefix("petlab: ").strip())
         return _open(copy, "immutable=1")
 
 
@@ -90,9 +90,10 @@ def _open(file: Path, mode: str) -> sqlite3.Connection:
 def connect(
     file: Path, program: str | os.PathLike[str] | None = None, immutable: bool | None = None
 ) -> sqlite3.Connection:
-    """A connection that cannot write; to an updated copy of a database of an earlier version.
+    """Opens a read-only connection. For an earlier version, it leads to an updated copy.
 
-    Raises DatabaseError naming the file and what it is, ProgramError where it needs the program.
+    Raises DatabaseError with the file and the problem, and ProgramError if the update fails to
+    start.
     """
     check_file(file)
     if immutable is None:
@@ -129,9 +130,9 @@ def connect(
 def reading(
     file: Path, program: str | os.PathLike[str] | None = None
 ) -> Iterator[sqlite3.Connection]:
-    """A connection on which all statements see the same moment. Closed at the end.
+    """A connection whose statements all see the same state. It is closed at the end.
 
-    Raises DatabaseError at the end where nothing could be locked and a writer came in between.
+    Raises DatabaseError at the end if nothing could be locked and the file was written meanwhile.
     """
     check_file(file)
     before = _state(file)

@@ -1,4 +1,4 @@
-"""One trial in the making: what a training function gets and reports to."""
+"""The trial that a training function receives and reports to."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from .events import EventLog, bounded_reason, number_or_none
 
 _FORMAT = 1
 _SPLITS = ("train", "validation", "test")
-# More often would only fill the file: petlab shows the last.
+# More frequent events would only fill the file: petlab shows the last.
 _PROGRESS_SECONDS = 0.2
 
 _Value = TypeVar("_Value")
 
 State: TypeAlias = "bytes | Callable[[Path], object] | Any"
-"""A checkpoint's content: bytes, a function that writes the file it is given, or a JSON value."""
+"""A checkpoint's content: bytes, a function that writes a given file, or a JSON value."""
 
 
 @dataclass(frozen=True)
 class Resume:
-    """Where an attempt goes on from."""
+    """The checkpoint that an attempt resumes from."""
 
     attempt: int
     """The number of the attempt that wrote the checkpoint."""
@@ -41,7 +41,7 @@ class Resume:
 
 @dataclass(frozen=True)
 class TaskFiles:
-    """The files of a task, found; None where its split needs none."""
+    """The paths of a task's files; None for splits without a file."""
 
     layout: Mapping[str, Any]
     """How the files are read: `format`, `text_columns`, `target_column` and more."""
@@ -56,7 +56,7 @@ class Task:
 
     name: str
     raw: Mapping[str, Any]
-    """Every field of it."""
+    """All its fields."""
     data_folders: tuple[Path, ...]
 
     @property
@@ -66,7 +66,7 @@ class Task:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """What is reported of it."""
+        """The names of the metrics to report."""
         return tuple(self.raw.get("metrics", ()))
 
     @property
@@ -75,26 +75,26 @@ class Task:
         return tuple(self.raw.get("select_by", ()))
 
     def files(self) -> TaskFiles:
-        """Looks in the task's folder, then in each data folder; the first complete layout counts.
+        """Searches the task's folder, then each data folder, for the first complete layout.
 
-        Raises TrialFailed naming the missing file and where it was looked for.
+        Raises TrialFailed with the missing file and the folders that were searched.
         """
-        own = self.raw.get("folder")
-        folders = ([Path(own)] if own else []) + list(self.data_folders)
+        task_folder = self.raw.get("folder")
+        folders = ([Path(task_folder)] if task_folder else []) + list(self.data_folders)
         missing: list[list[str]] = []
         for layout in self.raw.get("layouts", ()):
             found: dict[str, Path | None] = dict.fromkeys(_SPLITS)
-            lacking = []
+            missing_files = []
             for part in _SPLITS:
                 name = layout.get(part, "")
                 if not name:
                     continue
                 found[part] = next((f / name for f in folders if (f / name).is_file()), None)
                 if found[part] is None:
-                    lacking.append(name)
-            if not lacking:
+                    missing_files.append(name)
+            if not missing_files:
                 return TaskFiles(layout, found["train"], found["validation"], found["test"])
-            missing.append(lacking)
+            missing.append(missing_files)
         first = min(missing, key=len)[0] if missing else "a layout of its files"
         searched = ", ".join(map(str, folders)) or "(none are set)"
         raise TrialFailed(
@@ -122,20 +122,20 @@ def _read_trial_json(file: Path) -> dict[str, Any]:
         ("data_folders", list, "a list of folders"),
     ):
         if key == "tasks" and key not in found:
-            continue  # written by hand
+            continue  # the file was written by hand
         if not isinstance(found.get(key), kind):
             raise WorkerError(f"{file}: {key} is {found.get(key)!r}, must be {wanted}")
     return found
 
 
 class Trial:
-    """A trial that a worker was given: its configuration, and what it reports.
+    """The trial that a worker trains: its configuration, and methods to report results.
 
-    Made by Worker, which writes `started` before the training function is called.
+    Created by Worker, which writes `started` before it calls the training function.
     """
 
     def __init__(self, folder: Path, stop_asked: Callable[[], bool]) -> None:
-        """Opens the attempt's events and reads nothing yet: see load()."""
+        """Opens the attempt's events. load() reads the trial."""
         self.folder = folder
         """The attempt's directory."""
         self._stop_asked = stop_asked
@@ -147,10 +147,10 @@ class Trial:
         self._losses: list[float | None] = []
         self._progress: dict[str, Any] | None = None
         self.device_failed = False
-        """The process must end without another trial."""
+        """True if the process must end without training another trial."""
 
     def load(self) -> None:
-        """Reads trial.json. Raises WorkerError naming the file and the field."""
+        """Reads trial.json. Raises WorkerError with the file and the field."""
         file = self.folder / "trial.json"
         found = _read_trial_json(file)
         self.json: Mapping[str, Any] = found
@@ -167,11 +167,11 @@ class Trial:
         self.tasks = tuple(Task(task["name"], task, self.data_folders) for task in tasks)
         self.threads: int = found.get("threads", 1)
         self.device: str = found.get("device", "cpu")
-        """`cpu`, `cuda` or `rocm`: the worker sees the one GPU that is its own."""
+        """`cpu`, `cuda` or `rocm`. The worker sees only its own GPU."""
         self.device_memory_mib: int | None = found.get("device_memory_mib")
         """MiB of GPU memory reserved for this worker, not enforced; 0: unknown; None: no GPU."""
         self.resume: Resume | None = None
-        """Where to go on from; None in a fresh attempt."""
+        """The checkpoint to resume from; None in a fresh attempt."""
         if (resume := found.get("resume")) is not None:
             self.resume = Resume(
                 resume["attempt"], resume["step"], self.folder / resume["checkpoint"]
@@ -180,37 +180,37 @@ class Trial:
 
     @property
     def user(self) -> Mapping[str, Any]:
-        """The free group of the sweep file: `user: {steps: 100}`."""
+        """The sweep file's group of free fields, such as `user: {steps: 100}`."""
         return self.config.user
 
     @property
     def stopping(self) -> bool:
-        """petlab asked the worker to stop: write a checkpoint at the end of this step.
+        """True if petlab asked the worker to stop: write a checkpoint at the end of this step.
 
-        Trial.checkpoint does not return then, so `if trial.stopping or step % 100 == 0:
-        trial.checkpoint(step, state)` is all that a loop needs.
+        Trial.checkpoint then does not return, so a loop only needs `if trial.stopping or step % 100
+        == 0: trial.checkpoint(step, state)`.
         """
         return self._stop_asked()
 
     @property
     def is_over(self) -> bool:
-        """finish or fail was called."""
+        """True once finish or fail was called."""
         return self._events.is_over
 
     def stop_if_asked(self) -> None:
-        """Ends the worker without a checkpoint where petlab asked it to stop.
+        """Ends the worker without a checkpoint if petlab asked it to stop.
 
-        For loops that write none, or none here: the trial goes on from its last one.
+        For loops that cannot write a checkpoint here. The trial resumes from its last one.
         """
         if self.stopping:
             raise Stopped
 
     def log(self, *words: object) -> None:
-        """A line of the attempt's log.txt, for people. What is printed goes there too."""
+        """Writes a line to the attempt's log.txt. Printed output goes there too."""
         print(*words, flush=True)
 
     def started(self, worker: str, version: str, numerics: Mapping[str, Any]) -> None:
-        """The first event. Called by Worker."""
+        """Writes the first event. Called by Worker."""
         fields: dict[str, Any] = {"worker": worker, "version": version, "numerics": dict(numerics)}
         digests = getattr(self, "json", {}).get("digests")
         if digests:
@@ -225,10 +225,10 @@ class Trial:
         *,
         device_memory_mib: SupportsFloat | None = None,
     ) -> None:
-        """So many optimizer steps are done, of so many; `loss` is the last step's.
+        """Reports that `step` of `of` optimizer steps are done; `loss` is the last step's.
 
-        Call it each step: it writes some lines a second, with the mean loss since the last.
-        `device_memory_mib` is the most that the process held of its GPU since the trial began.
+        Call it after each step: it writes a few lines per second, with the mean loss since the
+        last. `device_memory_mib` is the process's peak GPU memory since the trial began.
         """
         self._step = operator.index(step)
         self._losses.append(number_or_none(loss))
@@ -239,13 +239,13 @@ class Trial:
         now = time.monotonic()
         if now - self._progress_at >= _PROGRESS_SECONDS:
             self._progress_at = now
-            self._tell_progress()
+            self._write_progress()
 
-    def _tell_progress(self) -> None:
+    def _write_progress(self) -> None:
         if self._progress is None:
             return
         known = [loss for loss in self._losses if loss is not None]
-        # One that is not finite makes the mean so.
+        # A missing or infinite loss makes the mean undefined.
         whole = len(known) == len(self._losses)
         mean = number_or_none(sum(known) / len(known)) if whole else None
         fields, self._progress = self._progress, None
@@ -263,15 +263,15 @@ class Trial:
         step: SupportsIndex | None = None,
         task: str | None = None,
     ) -> None:
-        """One value, recorded in the database exactly once.
+        """Reports a value, which is recorded in the database exactly once.
 
-        `value` None, or not finite, is undefined. `split` is `train`, `validation` or `test`; final
-        test scores belong to the selected step. `step` is by default that of the last progress,
-        `task` the trial's only one. Raises ValueError where they cannot be known.
+        A `value` of None, or one that is not finite, is undefined. `split` is `train`, `validation`
+        or `test`; report final test scores at the selected step. `step` defaults to that of the
+        last progress, `task` to the trial's only one. Raises ValueError without such a default.
         """
         if split not in _SPLITS:
             raise ValueError(f"split is {split!r}, must be train, validation or test")
-        self._tell_progress()
+        self._write_progress()
         self._events.write(
             "metric",
             step=self._step_or(step),
@@ -289,28 +289,28 @@ class Trial:
         return self._step
 
     def checkpoint(self, step: SupportsIndex, state: State) -> None:
-        """Writes a checkpoint from which the trial can go on; what was reported before it counts.
+        """Writes a checkpoint to resume from. Values reported before it count after a resume.
 
-        `state` is bytes, a function that writes the file whose path it gets (`lambda file:
-        torch.save(everything, file)`), or anything that JSON can hold. The file is complete, synced
-        and renamed before its event is written. The last two are kept: petlab falls back to the
+        `state` is bytes, a function that writes the file at a given path (`lambda file:
+        torch.save(everything, file)`), or a JSON value. The file is complete, synced and renamed
+        before its event is written. The last two checkpoints are kept: petlab falls back to the
         earlier one if a trial that resumed from the last crashes. Raises Stopped afterwards if
         petlab asked the worker to stop.
         """
         at = operator.index(step)
         self._step = at
-        self._tell_progress()
+        self._write_progress()
         folder = self.folder / "checkpoint"
         folder.mkdir(exist_ok=True)
         file = folder / f"step-{at}.ckpt"
-        made = folder / f".{file.name}.new-{os.getpid()}"
+        temporary = folder / f".{file.name}.new-{os.getpid()}"
         try:
-            self._write_state(made, state)
-            _sync(made)
-            made.rename(file)
+            self._write_state(temporary, state)
+            _sync(temporary)
+            temporary.rename(file)
         except BaseException:
             with contextlib.suppress(OSError):
-                made.unlink(missing_ok=True)
+                temporary.unlink(missing_ok=True)
             raise
         _sync(folder)
         self._events.write("checkpoint", step=at, path=f"checkpoint/{file.name}")
@@ -346,10 +346,10 @@ class Trial:
     @overload
     def restore(self, read: Callable[[Path], _Value]) -> _Value | None: ...
     def restore(self, read: Callable[[Path], Any] | None = None) -> Any:
-        """What the checkpoint holds that this attempt goes on from; None in a fresh attempt.
+        """Returns the state in the checkpoint that this attempt resumes; None in a fresh attempt.
 
-        `read` gets its path (`torch.load`, `Path.read_bytes`); without it the file is read as the
-        JSON that checkpoint() wrote. JSON makes lists of tuples.
+        `read` receives its path (`torch.load`, `Path.read_bytes`). Without it, the file is read as
+        JSON, as written by checkpoint(). JSON turns tuples into lists.
         """
         if self.resume is None:
             return None
@@ -368,14 +368,14 @@ class Trial:
         train_seconds: SupportsFloat | None = None,
         examples: Mapping[str, Mapping[str, SupportsIndex]] | None = None,
     ) -> None:
-        """The trial is done. `artifact`: the file with the trained module, in the attempt's folder.
+        """Ends the trial with a result. `artifact` is the module's file in the attempt's folder.
 
-        `train_seconds` is by default the time since this attempt began. Peak memory is told by
-        itself. `examples` says how many of each task it was trained and scored on, by split:
-        `{"cola": {"train": 8551, "validation": 521, "test": 522}}`. Raises ValueError where the
-        artifact is not there, or elsewhere, and for a task that the trial does not have.
+        `train_seconds` defaults to the time since this attempt began; peak memory is reported
+        automatically. `examples` has the numbers of training and scored examples by task and split:
+        `{"cola": {"train": 8551, "validation": 521, "test": 522}}`. Raises ValueError if the
+        artifact is missing or outside the folder, and for a task that the trial does not have.
         """
-        self._tell_progress()
+        self._write_progress()
         fields: dict[str, Any] = {"step": self._step_or(step)}
         if artifact is not None:
             fields["artifact"] = self._synced_artifact(Path(artifact))
@@ -392,7 +392,7 @@ class Trial:
         if examples:
             fields["examples"] = self._numbers(examples)
         self._events.write("finished", **fields)
-        # Nothing will be resumed from what is finished.
+        # A finished trial is never resumed.
         for file in self._checkpoints:
             file.unlink(missing_ok=True)
 
@@ -430,11 +430,11 @@ class Trial:
         return str(PurePosixPath(inside))
 
     def fail(self, reason: str, kind: str = "error") -> None:
-        """The trial is over, without a result.
+        """Ends the trial without a result.
 
-        `kind` is `error`, `out_of_memory`, `not_finite` or `device`. After `device` the worker's
-        process ends without another trial, since its GPU, or its context on it, is unusable. An
-        exception that leaves the training function does the same.
+        `kind` is `error`, `out_of_memory`, `not_finite` or `device`. After `device`, the worker's
+        process exits without training another trial, since its GPU, or its context on it, is
+        unusable. An exception that leaves the training function also fails the trial.
         """
         if kind not in ("error", "out_of_memory", "not_finite", "device"):
             raise ValueError(
@@ -446,7 +446,7 @@ class Trial:
         self.device_failed = self.device_failed or kind == "device"
 
     def close(self) -> None:
-        """Called by Worker, when it is done with this trial."""
+        """Called by Worker after the trial."""
         self._events.close()
 
 
@@ -466,13 +466,13 @@ def _sync(path: Path) -> None:
 
 
 def reset_peak_memory() -> None:
-    """The kernel's count of the largest memory begins anew, so that a trial's peak is its own."""
+    """Resets the kernel's record of peak memory, so that each trial reports its own peak."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
 
 def peak_memory_mib() -> float | None:
-    """The most that this process held of the machine's memory; None where nobody counts."""
+    """The peak of this process's memory; None if the system does not record it."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
@@ -481,7 +481,7 @@ def peak_memory_mib() -> float | None:
 
 
 def _not_json(value: Any, place: str) -> tuple[str, str]:
-    """Where the first value that JSON cannot hold is, `state['rates'][2]`, and its type."""
+    """The place (`state['rates'][2]`) and type of the first value that JSON cannot represent."""
     items: list[tuple[Any, Any]] = []
     if isinstance(value, dict):
         for key in value:

@@ -1,4 +1,4 @@
-"""A training script as a worker of petlab (docs/reference/worker-protocol.md, docs/python.md)."""
+"""Runs a training script as a petlab worker (docs/reference/worker-protocol.md, docs/python.md)."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from .events import bounded_reason
 from .trial import Trial, reset_peak_memory
 
 _PROTOCOL = 1
-# As docs/reference/worker-protocol.md says; anything else is a crash.
+# See docs/reference/worker-protocol.md. Any other exit code is a crash.
 _DONE, _CRASHED, _USAGE, _STOPPED = 0, 1, 2, 3
 
 Train: TypeAlias = Callable[[Trial], None]
 
 
 class Worker:
-    """What a script does to train the trials that petlab gives it.
+    """Trains the trials that petlab assigns to a script.
 
         def train(trial: petlab.Trial) -> None: ...
         petlab.Worker("my-script", version="1", numerics="1").run(train)
 
-    `numerics` changes whenever the same trial would get other numbers: petlab then calls earlier
-    results stale. A mapping with `version` adds what else decides them, `{"version": "1", "torch":
-    torch.__version__}`; it is recorded with each attempt. `devices` is what the script computes on,
-    of `cpu` and `cuda`; None: whatever it is given.
+    Change `numerics` whenever the same trial would get different numbers: petlab then marks
+    earlier results as stale. A mapping with `version` can add other versions that affect them, such
+    as `{"version": "1", "torch": torch.__version__}`; it is recorded with each attempt. `devices`
+    lists the devices that the script supports; None: any.
     """
 
     def __init__(
@@ -62,29 +62,30 @@ class Worker:
         self._wake = -1
 
     def describe(self) -> dict[str, Any]:
-        """What `--describe` prints."""
-        known: dict[str, Any] = {
+        """Returns the object that `--describe` prints."""
+        description: dict[str, Any] = {
             "name": self.name,
             "version": self.version,
             "protocol": _PROTOCOL,
             "numerics": self.numerics["version"],
         }
         if self.devices is not None:
-            known["devices"] = list(self.devices)
-        return known
+            description["devices"] = list(self.devices)
+        return description
 
     def run(self, train: Train, arguments: Sequence[str] | None = None) -> NoReturn:
-        """Does what the command line says and ends the process; it does not return.
+        """Executes the command line and ends the process; it does not return.
 
-        `--describe` tells what the worker is; `-` trains the attempts whose folders standard input
-        names, a line each, and a gang's (several on a line) one after the other; else the arguments
-        are such folders. Whatever `train` keeps outside of itself, a backbone for one, is there for
-        the next trial. `train` ends with Trial.finish or Trial.fail; an exception is a failure.
+        `--describe` prints a description of the worker. `-` trains the attempts whose folders are
+        on the lines of standard input; a gang's folders share a line and are trained one after
+        another. Otherwise, the arguments are the folders. Global state of the script, such as a
+        loaded backbone, is kept between trials. `train` must end with Trial.finish or Trial.fail;
+        an exception fails the trial.
 
-        On SIGTERM, SIGINT or SIGHUP (unless ignored at the start) Trial.stopping becomes true; the
-        process ends with exit code 3 after the next checkpoint, or between two trials. More of them
-        change nothing; SIGQUIT ends the process at once. Output that nobody
-        reads any more is thrown away: petlab may be gone when the checkpoint is to be written.
+        On SIGTERM, SIGINT or SIGHUP (unless ignored at the start), Trial.stopping becomes true, and
+        the process exits with code 3 after the next checkpoint, or between two trials. Further
+        signals change nothing; SIGQUIT ends the process immediately. Output is discarded once its
+        reader is gone: petlab may have exited before the checkpoint is written.
         """
         words = list(sys.argv[1:] if arguments is None else arguments)
         if words == ["--describe"]:
@@ -119,7 +120,7 @@ class Worker:
         return self._stop
 
     def _listen(self) -> int:
-        """Installs the handlers. Returns a descriptor that can be read once a stop was asked."""
+        """Installs the handlers. Returns a descriptor that becomes readable on a stop request."""
         wake, self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -138,14 +139,14 @@ class Worker:
             os.write(self._wake, b"\0")
 
     def _train(self, folder: Path, train: Train) -> None:
-        """One trial, to its end. Raises Stopped, and WorkerError where events cannot be written."""
+        """Trains a trial. Raises Stopped, and WorkerError if events cannot be written."""
         trial = Trial(folder, self._stopping)
         reset_peak_memory()
         try:
             try:
                 trial.load()
             finally:
-                # Also before it is told that trial.json cannot be read.
+                # The failure to read trial.json must be reported after a started event, too.
                 trial.started(self.name, self.version, self.numerics)
             train(trial)
             if not trial.is_over:
@@ -166,25 +167,25 @@ class Worker:
             for file in (sys.stdout, sys.stderr):
                 with contextlib.suppress(OSError, ValueError):
                     file.flush()
-            # What Python would free at exit lies on a device that failed: it may wait for ever.
+            # Skip Python's cleanup: freeing memory on a failed device may block for ever.
             os._exit(_CRASHED)
 
     @staticmethod
     def _fail(trial: Trial, reason: str, kind: str) -> None:
-        if trial.is_over:  # what came after its end does not change it
+        if trial.is_over:  # later failures do not change its outcome
             print(f"after the trial's end: {bounded_reason(reason)}", file=sys.stderr, flush=True)
             trial.device_failed = trial.device_failed or kind == "device"
         else:
             trial.fail(reason, kind)
 
 
-# PyTorch is not imported for its own classes, and what they derive from is RuntimeError.
+# PyTorch's exceptions derive from RuntimeError; importing PyTorch for its classes is not worth it.
 _MEMORY_WORDS = ("can't allocate memory", "error: out of memory", "STATUS_ALLOC_FAILED")
 _DEVICE_WORDS = ("CUDA error: ", "HIP error: ", "cuDNN error: ")
 
 
 def _kind_of(error: Exception) -> str:
-    """The kind of failure that an exception is, as petlab-trainer tells them apart."""
+    """Classifies an exception as a kind of failure, by the same rules as petlab-trainer."""
     line = str(error).partition("\n")[0]
     from_torch = isinstance(error, RuntimeError)
     if (
@@ -197,7 +198,7 @@ def _kind_of(error: Exception) -> str:
 
 
 class _PatientFile(io.FileIO):
-    """Standard output or error; what nobody reads any more is thrown away."""
+    """Standard output or error. Discards output once its reader is gone."""
 
     def write(self, data: Any) -> int:
         try:
@@ -212,7 +213,7 @@ def _keep_output() -> None:
             getattr(sys, name).flush()
         with contextlib.suppress(OSError):
             file = _PatientFile(descriptor, "w", closefd=False)
-            # By lines: what a killed worker printed last is in its log.
+            # Line buffering: the log then has the last lines of a killed worker.
             text = io.TextIOWrapper(
                 io.BufferedWriter(file),
                 encoding="utf-8",
@@ -227,13 +228,13 @@ def _announce(folder: str) -> None:
     for file in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             file.flush()
-    # All at once, so that nothing that a child prints stands in it; nobody may be there to read it.
+    # A single write keeps output of child processes out of the line. The reader may be gone.
     with contextlib.suppress(OSError):
         os.write(1, b"\x1e" + os.fsencode(folder) + b"\n")
 
 
 def _lines(wake: int, stopping: Callable[[], bool]) -> Iterator[str]:
-    """Lines of standard input without their newline, until it closes or a stop is asked for."""
+    """Lines of standard input without their newlines, until it closes or a stop is requested."""
     waited = select.poll()
     waited.register(0, select.POLLIN)
     waited.register(wake, select.POLLIN)
