@@ -16,7 +16,7 @@
 #include "base/signals.h"
 #include "cli/options/database_option.h"
 #include "cli/options/duration_option.h"
-#include "cli/options/json_option.h"
+#include "cli/output/answer_output.h"
 #include "cli/output/row_printers.h"
 #include "results/error.h"
 

@@ -15,13 +15,4 @@ void add_json_option(CLI::App& app, bool& json, const std::string& help,
       ->excludes(flag);
 }
 
-void add_format_option(CLI::App& app, std::string& format, const std::vector<std::string>& names) {
-  CLI::Option* const option = app.add_option("--format", format, "how to print it")
-                                  ->check(CLI::IsMember(names))
-                                  ->capture_default_str();
-  app.add_flag_callback(
-         "--json", [&format] { format = "json"; }, "short for --format json")
-      ->excludes(option);
-}
-
 }  // namespace petlab::cli

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <ostream>
 
-#include "cli/options/json_option.h"
 #include "reports/text.h"
 
 namespace petlab::cli {
@@ -53,6 +52,15 @@ void AnswerOutput::print(std::ostream& out, const std::vector<std::string>& colu
     if (!out) return;  // nobody reads on; main() says so
   }
   made->end();
+}
+
+void add_format_option(CLI::App& app, std::string& format, const std::vector<std::string>& names) {
+  CLI::Option* const option = app.add_option("--format", format, "how to print it")
+                                  ->check(CLI::IsMember(names))
+                                  ->capture_default_str();
+  app.add_flag_callback(
+         "--json", [&format] { format = "json"; }, "short for --format json")
+      ->excludes(option);
 }
 
 void add_format_option(CLI::App& app, AnswerOutput& output) {

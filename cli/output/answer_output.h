@@ -29,7 +29,10 @@ struct AnswerOutput {
              const std::vector<std::vector<results::Value>>& rows, std::size_t keys = 1) const;
 };
 
-/// --format, and --json, which is short for --format json.
+/// `--format` for a command that prints in several formats, `names`, and `--json`, which is short
+/// for the one called json. `format` holds the default and outlives the app.
+void add_format_option(CLI::App& app, std::string& format, const std::vector<std::string>& names);
+/// The same for the formats of AnswerOutput.
 void add_format_option(CLI::App& app, AnswerOutput& output);
 
 /// A number for people: four significant digits, but at most four decimals and all digits before

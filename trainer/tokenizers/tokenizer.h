@@ -97,8 +97,8 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFiles& files);
 ///
 /// `tokenizer_config.json` sets case folding, special and added tokens, and the name of the merges'
 /// file. Without `added_tokens_decoder` in it, `special_tokens_map.json`, `added_tokens.json` and
-/// the `added_tokens` of tokenizer.json define these tokens. Throws Error with the file and what was
-/// found and expected.
+/// the `added_tokens` of tokenizer.json define these tokens. Throws Error with the file and what
+/// was found and expected.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder);
 
 }  // namespace petlab::trainer

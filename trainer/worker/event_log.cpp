@@ -33,7 +33,12 @@ EventLog::EventLog(std::filesystem::path file, Clock clock)
   descriptor_ = ::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (descriptor_ < 0) throw Error(problem(file_, "opened"));
   struct stat found {};
-  if (::fstat(descriptor_, &found) != 0 || found.st_size != 0) {
+  if (::fstat(descriptor_, &found) != 0) {
+    const std::string why = problem(file_, "examined");
+    ::close(descriptor_);
+    throw Error(why);
+  }
+  if (found.st_size != 0) {
     ::close(descriptor_);
     throw Error(file_.string() +
                 ": already contains events, must be new: an attempt runs only once");
