@@ -298,7 +298,7 @@ class Run:
         trial, training = self.trial, self.trial.config.training
         if (state := trial.restore(torch.load)) is not None:
             self.restore(state)
-            trial.log(f"goes on at step {self.step}")
+            trial.log(f"resumes at step {self.step}")
         while self.step < self.steps:
             number, done = divmod(self.step, self.steps_an_epoch)
             for at, examples in enumerate(self.epoch(number)):

@@ -23,7 +23,7 @@ namespace petlab::results::internal {
 namespace {
 
 constexpr const char* kRebuild =
-    "move it away and make it anew from the run directories: petlab db rebuild";
+    "move it away and rebuild it from the runs folder: petlab db rebuild";
 
 /// An open file of a connection. It must be read through this handle: opening and closing a
 /// database file again would release all of the process's locks on it.
@@ -113,8 +113,8 @@ std::string describe(sqlite3* handle, const SQLite::Exception& error,
       }
       return fmt::format("{}: the database is damaged ({}); {}", subject, error.what(), kRebuild);
     case SQLITE_CONSTRAINT:
-      return fmt::format("{}: the database does not agree with the run directories ({}); {}",
-                         subject, error.what(), kRebuild);
+      return fmt::format("{}: the database contradicts the runs folder ({}); {}", subject,
+                         error.what(), kRebuild);
     case SQLITE_CANTOPEN:
       // Concerns a file next to the database.
       if (access(base::folder_of(file).c_str(), W_OK) != 0) return read_only;
@@ -192,8 +192,9 @@ Connection::Connection(const std::filesystem::path& file, Mode mode, const OpenO
     : file_(file), busy_timeout_(options.busy_timeout) {
   jitter_ = static_cast<std::uint32_t>(getpid());
   if (!std::filesystem::exists(file)) {
-    throw Error(fmt::format(
-        "{}: there is no such file; `petlab run` makes a database, --db names one", file.string()));
+    throw Error(
+        fmt::format("{}: there is no such file; `petlab run` creates a database, --db names one",
+                    file.string()));
   }
   if (std::filesystem::is_directory(file)) {
     throw Error(fmt::format("{}: it is a folder, must be a database file (--db)", file.string()));
@@ -315,7 +316,7 @@ void Connection::check_not_moved() const {
   if (moved == 0) return;
   throw Error(fmt::format(
       "{}: the file was deleted or replaced while it was open; run the same command again, or, to "
-      "have everything back, make it anew from the run directories: petlab db rebuild",
+      "have everything back, rebuild it from the runs folder: petlab db rebuild",
       file_.string()));
 }
 

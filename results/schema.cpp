@@ -376,7 +376,7 @@ std::int64_t checked_version(Connection& connection) {
   if (version < kOldestVersion) {
     throw Error(
         fmt::format("{}: the database has version {}, this petlab needs {} to {}; move it away and "
-                    "make it anew from the run directories: petlab db rebuild",
+                    "rebuild it from the runs folder: petlab db rebuild",
                     file, version, kOldestVersion, kDatabaseVersion));
   }
   return version;

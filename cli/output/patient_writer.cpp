@@ -42,7 +42,7 @@ void PatientWriter::keep(std::string_view text) {
 bool PatientWriter::flush() {
   kept_.erase(0, write_now(kept_));
   if (kept_.empty() && left_out_ > 0) {
-    kept_ = fmt::format("petlab: {} lines are left out here: nobody read\n", left_out_);
+    kept_ = fmt::format("petlab: {} lines were dropped here: nothing read them\n", left_out_);
     left_out_ = 0;
     kept_.erase(0, write_now(kept_));
   }

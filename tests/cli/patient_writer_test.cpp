@@ -111,7 +111,8 @@ TEST_CASE("Lines are dropped, and counted, if too many are kept", "[cli]") {
   CHECK_FALSE(writer.flush());
   terminal.release();
   CHECK(writer.flush());
-  CHECK(terminal.read() == "first\nlast\npetlab: 16777216 lines are left out here: nobody read\n");
+  CHECK(terminal.read() ==
+        "first\nlast\npetlab: 16777216 lines were dropped here: nothing read them\n");
 }
 
 TEST_CASE("A writer does not wait for a closed reader", "[cli]") {

@@ -19,7 +19,7 @@ FULL_DATABASE = ("the disk is full; free some space and run the same command aga
                  "workers reported is in the runs folder)")
 BROKEN_DATABASE = "look at the disk, then run the same command again"
 GONE = ("the file was deleted or replaced while it was open; run the same command again, or, to have "
-        "everything back, make it anew from the run directories: petlab db rebuild")
+        "everything back, rebuild it from the runs folder: petlab db rebuild")
 TRIAL = "[0-9a-f]{16}"
 OWNER = "[0-9]+-[0-9]+-[0-9a-f]{8}"
 # Long enough for several commits.

@@ -87,8 +87,8 @@ TEST_CASE("A database of a newer, older or no version is refused", "[results]") 
     put_number(file, 60, 0);
     expected =
         name +
-        ": the database has version 0, this petlab needs 1 to 2; move it away and make it anew "
-        "from the run directories: petlab db rebuild";
+        ": the database has version 0, this petlab needs 1 to 2; move it away and rebuild it "
+        "from the runs folder: petlab db rebuild";
   }
   SECTION("of another program") {
     put_number(file, 68, 7);
@@ -111,7 +111,7 @@ TEST_CASE("A file that is not a database is refused, with its first bytes", "[re
         empty.string() + ": the file is empty, no database; delete it or name another with --db");
   CHECK(failure([&] { query(folder.path() / "no.db", "SELECT 1"); }) ==
         (folder.path() / "no.db").string() +
-            ": there is no such file; `petlab run` makes a database, --db names one");
+            ": there is no such file; `petlab run` creates a database, --db names one");
   CHECK(failure([&] { Store store(folder.path()); }) ==
         folder.path().string() + ": it is a folder, must be a database file (--db)");
   CHECK(failure([&] { Store store(folder.path() / "no/petlab.db"); }) ==
@@ -145,7 +145,7 @@ TEST_CASE("A database that is deleted or replaced while it is open is noticed", 
       file.string() +
       ": the file was deleted or replaced while it was open; run the same command again, or, to "
       "have "
-      "everything back, make it anew from the run directories: petlab db rebuild";
+      "everything back, rebuild it from the runs folder: petlab db rebuild";
   SECTION("before a transaction") {
     std::filesystem::remove(file);
     CHECK(failure([&] { store.begin(); }) == expected);

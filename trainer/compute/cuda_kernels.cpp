@@ -87,10 +87,10 @@ struct Compiler {
       throw std::runtime_error("NVRTC: " + message.substr(0, message.find('\n')));
     }
     if (cubin_size(program, &size) != 0 || size == 0) {
-      throw std::runtime_error("NVRTC made no code for this GPU");
+      throw std::runtime_error("NVRTC cannot generate code for this GPU");
     }
     std::string code(size, '\0');
-    if (cubin(program, code.data()) != 0) throw std::runtime_error("NVRTC made no code");
+    if (cubin(program, code.data()) != 0) throw std::runtime_error("NVRTC returned no code");
     return code;
   }
 };
@@ -136,7 +136,7 @@ std::string_view text_of(std::string_view name) {
   for (const KernelText& file : kernel_texts()) {
     if (file.name == name) return file.text;
   }
-  throw std::logic_error("there is no kernel file " + std::string(name));
+  throw std::logic_error("no such kernel file: " + std::string(name));
 }
 
 class CudaKernels : public DeviceKernels {

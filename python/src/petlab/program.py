@@ -32,7 +32,7 @@ def find_program(named: str | os.PathLike[str] | None) -> str:
     found = shutil.which(wanted) or shutil.which(wanted, path=os.path.dirname(sys.executable))
     if found is None:
         raise ProgramError(
-            f"the program petlab is not found as {wanted!r}, and this question needs it: "
+            f"the program petlab is not found as {wanted!r}, and this call needs it: "
             "petlab.open(…, program=…) or PETLAB_PROGRAM names it"
         )
     return found

@@ -25,7 +25,7 @@ def check_file(file: Path) -> None:
     if file.is_dir():
         raise DatabaseError(f"{file}: it is a folder, must be a database file")
     if not file.exists():
-        raise DatabaseError(f"{file}: there is no such file; `petlab run` makes a database")
+        raise DatabaseError(f"{file}: there is no such file; `petlab run` creates a database")
     if file.stat().st_size == 0:
         raise DatabaseError(f"{file}: the file is empty, no database")
 
