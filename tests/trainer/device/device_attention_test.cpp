@@ -132,8 +132,8 @@ TEST_CASE("evaluation uses the device's kernel for packed sequences", "[trainer]
   before = device_counts();
   const auto attend = [&](AttentionShape of, const std::optional<Prefix>& prefix,
                           at::ScalarType type) {
-    const AttentionBuckets buckets = attention_buckets(of, rows, 1, tested_device());
-    of.buckets = &buckets;
+    const AttentionBuckets buckets_of = attention_buckets(of, rows, 1, tested_device());
+    of.buckets = &buckets_of;
     attention(there(q.to(type)), there(k.to(type)), there(v.to(type)), prefix, of, nullptr);
   };
   const auto prefix_of = [&](at::ScalarType type) {
