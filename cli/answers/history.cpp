@@ -106,8 +106,11 @@ int history(const HistoryArguments& arguments, Streams streams) {
     for (const results::HistoryPoint& point :
          one.key == kLosses.key ? points_of(losses) : reader.history(id, one)) {
       values.push_back(point.value);
-      if (!printer->row({one.split, one.task, one.name, point.attempt, point.seq, point.step,
-                         point.value ? Value(*point.value) : Value()}) ||
+      Value value;
+      if (point.value) value = *point.value;
+      if (point.value && arguments.output.for_people()) value = short_number(*point.value);
+      if (!printer->row(arguments.output.shown(
+              {one.split, one.task, one.name, point.attempt, point.seq, point.step, value})) ||
           !streams.out) {
         break;
       }

@@ -631,7 +631,7 @@ class EveryOption(AwkwardWorld):
     @covers("query", "--json")
     @covers("report", "--json")
     def test_json_is_short_for_format_json_among_many(self):
-        for words in (["results"], ["best"], ["compare", "small", "large"], ["diff", self.first, self.trials[8, 2]],
+        for words in (["results"], ["best", "--metric", "f1"], ["compare", "small", "large"], ["diff", self.first, self.trials[8, 2]],
                       ["history", self.first], ["query", "SELECT seed FROM trials ORDER BY seed"],
                       ["report", "sweep", "--sweep", "first"]):
             with self.subTest(words):
