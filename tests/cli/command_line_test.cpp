@@ -91,7 +91,8 @@ TEST_CASE("The options --db and --runs may come before the subcommand", "[cli]")
   CHECK(subcommand_first({"--db"}) == Words{"--db"});
   CHECK(printed({"--db", "/nowhere/s.db", "results"}).find("/nowhere/s.db") != std::string::npos);
   CHECK(refused({"--db", "s.db", "score"}) == "petlab: score has no option --db (see --help)\n");
-  CHECK(refused({"--jsn", "results"}) == "petlab: results has no option --jsn (see --help)\n");
+  CHECK(refused({"--jsn", "results"}) ==
+        "petlab: results has no option --jsn; did you mean --json? (see --help)\n");
   CHECK(refused({"--jsn"}).starts_with(
       "petlab: --jsn comes before the subcommand, where only --db, --runs, --help and --version "
       "are allowed; expected one of init, schema, fetch, doctor, plan, "));
