@@ -144,7 +144,10 @@ def navigation(folder: pathlib.Path) -> list[str]:
         for name, target in links:
             page = os.path.normpath(f"docs/{target}")
             if page not in listed:
-                lines.append(f"      - {' '.join(name.split())!r}: {page}".replace("'", '"'))
+                words = " ".join(name.split())
+                if not words.startswith("petlab"):
+                    words = words[0].upper() + words[1:]
+                lines.append(f"      - {words!r}: {page}".replace("'", '"'))
                 listed.add(page)
     lines += ["  - Commands:", "      - commands/README.md"]
     lines += [
