@@ -13,6 +13,9 @@ if python=$(scripts/python_venv.sh --there); then
     "$python" -m ruff format --quiet --no-cache --config pyproject.toml --check "${folders[@]}") ||
     die "run, in the folder python: $python -m ruff check --fix --config pyproject.toml" \
       "${folders[*]}, and the same with format"
+  # Tests have longer lines; only unused and undefined names are looked for.
+  "$python" -m ruff check --quiet --no-cache --isolated --select F tests bench ||
+    die "run: $python -m ruff check --isolated --select F --fix tests bench"
 else
   say "Python's style is not checked: ruff is missing (scripts/setup.sh --dev installs it)"
 fi

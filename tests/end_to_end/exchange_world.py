@@ -5,7 +5,6 @@ The worker in this file computes its numbers from the seed, and writes an artifa
 import hashlib
 import json
 import os
-import pathlib
 import shutil
 
 from scripted_world import ScriptedWorld

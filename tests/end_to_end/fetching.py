@@ -16,7 +16,7 @@ import time
 
 import tiny_world
 from hub_server import HubServer, git_blob_id, sha256
-from tiny_world import CONFIG, PETLAB, WORDS, TinyWorld, bert_shapes, write_safetensors
+from tiny_world import PETLAB, TinyWorld
 
 CDN = "/cdn/"
 

@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import subprocess
-import unittest
 
 from scripted_world import WORKER, ScriptedWorld
 from tiny_world import PROGRAMS, main

@@ -15,7 +15,6 @@ curves, verdicts (words in the last of more than eight cells) and column widths.
 any lines. An id in a later command refers to the trial whose id was printed in its place.
 """
 import dataclasses
-import os
 import pathlib
 import re
 import signal
@@ -70,7 +69,7 @@ def complete(command):
 def steps_of_block(place, first, kind, body, saved_as):
     if saved_as:
         return [Step(place, "\n".join(body) + "\n", file=saved_as)]
-    steps, command, begin = [], "", 0
+    steps, command = [], ""
     for at, line in enumerate(body):
         if kind == "console" and not command and not line.startswith("$ "):
             if not steps:

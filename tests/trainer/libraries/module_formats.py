@@ -10,7 +10,6 @@ Runs in the virtual environment of scripts/library_venv.sh, which scripts/setup.
 """
 import json
 import math
-import os
 import pathlib
 import shutil
 import subprocess
