@@ -219,21 +219,21 @@ Claim Batch::begin_attempt(const NewAttempt& attempt) {
           fmt::format("trial {} is not in {}", attempt.trial_id, connection.file().string()));
     }
     const std::int64_t key = trial.integer(0);
-    Taken taken;
-    taken.cancelled = trial.integer(1) != 0;
-    taken.latest = trial.integer(2);
-    taken.finished = trial.integer(3) != 0;
+    ClaimRefusal refusal;
+    refusal.cancelled = trial.integer(1) != 0;
+    refusal.latest = trial.integer(2);
+    refusal.finished = trial.integer(3) != 0;
     const bool changed = trial.integer(4) != attempt.planned_from;
     Query rival(connection,
                 "SELECT outcome = 'open', owner, host FROM attempts WHERE trial = ?1 ORDER BY "
                 "outcome = 'open' DESC, number DESC LIMIT 1");
     if (rival.with(key).step()) {
-      taken.open = rival.integer(0) != 0;
-      taken.owner = rival.text(1);
-      taken.host = rival.text(2);
+      refusal.open = rival.integer(0) != 0;
+      refusal.owner = rival.text(1);
+      refusal.host = rival.text(2);
     }
-    if (taken.cancelled || taken.open || taken.finished || changed) return taken;
-    const std::int64_t given = std::max(taken.latest, trial.integer(5));
+    if (refusal.cancelled || refusal.open || refusal.finished || changed) return refusal;
+    const std::int64_t given = std::max(refusal.latest, trial.integer(5));
     return insert_attempt(connection, key, attempt, std::max(given + 1, attempt.at_least));
   });
 }

@@ -67,7 +67,7 @@ struct SweepOutline {
 
 /// The claim failed: another orchestrator runs the trial, it changed since the caller looked, it
 /// was cancelled, or it has a result that is not to be recomputed.
-struct Taken {
+struct ClaimRefusal {
   std::int64_t latest = 0;  // the highest attempt number
   bool open = false;        // this attempt is not over
   bool cancelled = false;   // the user cancelled the trial
@@ -75,7 +75,7 @@ struct Taken {
   std::string owner;
   std::string host;
 };
-using Claim = std::variant<AttemptRef, Taken>;
+using Claim = std::variant<AttemptRef, ClaimRefusal>;
 
 struct OpenOptions {
   /// How long a write waits for writes of other processes before it throws an Error.

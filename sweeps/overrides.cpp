@@ -63,7 +63,7 @@ Setting read_override(const std::string& text, const std::filesystem::path& file
 }
 
 // Removes settings of the same field and collects their lines.
-void take_out(std::vector<Setting>& settings, const Setting& setting, std::set<int>& lines) {
+void remove_setting(std::vector<Setting>& settings, const Setting& setting, std::set<int>& lines) {
   std::erase_if(settings, [&](const Setting& other) {
     if (!same_field(other, setting)) return false;
     lines.insert(other.line);
@@ -84,12 +84,12 @@ void apply_overrides(SweepDraft& draft, std::span<const std::string> overrides,
           fmt::format("--set {}: found {} twice, expected it once", text, setting.name));
     }
     std::set<int> lines;
-    take_out(draft.base, setting, lines);
-    for (Variant& variant : draft.variants) take_out(variant.settings, setting, lines);
+    remove_setting(draft.base, setting, lines);
+    for (Variant& variant : draft.variants) remove_setting(variant.settings, setting, lines);
     for (Axis& axis : draft.axes) {
-      for (std::vector<Setting>& point : axis.points) take_out(point, setting, lines);
+      for (std::vector<Setting>& point : axis.points) remove_setting(point, setting, lines);
     }
-    for (Rule& rule : draft.when) take_out(rule.set, setting, lines);
+    for (Rule& rule : draft.when) remove_setting(rule.set, setting, lines);
     if (!lines.empty()) {
       notes.push_back(fmt::format("--set {} replaces the value in {}, {} {}", text, file.string(),
                                   lines.size() == 1 ? "line" : "lines", fmt::join(lines, ", ")));

@@ -139,9 +139,9 @@ ordered_json provenance(const Shown& shown, const results::AttemptFacts& attempt
       if (splits.contains(split)) all["examples"][task][split] = splits.at(split);
     }
   }
-  const results::Provenance& said = shown.provenance.at(attempt.attempt.number);
+  const results::Provenance& provenance = shown.provenance.at(attempt.attempt.number);
   for (const auto& [name, text] :
-       {std::pair("petlab_said", said.petlab), std::pair("worker_said", said.worker)}) {
+       {std::pair("petlab_said", provenance.petlab), std::pair("worker_said", provenance.worker)}) {
     if (const auto object = base::shallow_json_or_none(text); object.is_object()) {
       all[name] = object;
     }

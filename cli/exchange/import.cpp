@@ -7,8 +7,8 @@
 #include <memory>
 #include <stdexcept>
 
+#include "cli/exchange/merge_output.h"
 #include "cli/exchange/rebuild.h"
-#include "cli/exchange/take_over_output.h"
 #include "cli/options/json_option.h"
 #include "orchestrator/exchange/archive.h"
 
@@ -37,9 +37,9 @@ int import_from(const ImportArguments& arguments, Streams streams) {
                                          ? std::filesystem::path(arguments.from)
                                          : orchestrator::unpack_archive(arguments.from, incoming);
   results::Store store(database);
-  const orchestrator::TakenOver merged =
-      orchestrator::take_over(store, incoming, from, {arguments.from});
-  return print_taken_over(merged, database.string(), arguments.from, arguments.json, streams);
+  const orchestrator::MergeResult merged =
+      orchestrator::merge_runs(store, incoming, from, {arguments.from});
+  return print_merge(merged, database.string(), arguments.from, arguments.json, streams);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "cli/exchange/take_over_output.h"
+#include "cli/exchange/merge_output.h"
 #include "cli/options/database_option.h"
 #include "cli/options/json_option.h"
 
@@ -44,9 +44,9 @@ int merge(const MergeArguments& arguments, Streams streams) {
   const std::filesystem::path runs = runs_to_fill(arguments);
   results::Store store(database);
   const orchestrator::Incoming incoming(runs);
-  const orchestrator::TakenOver merged =
-      orchestrator::take_over(store, incoming, other_runs, {arguments.other, arguments.other});
-  return print_taken_over(merged, database.string(), arguments.other, arguments.json, streams);
+  const orchestrator::MergeResult merged =
+      orchestrator::merge_runs(store, incoming, other_runs, {arguments.other, arguments.other});
+  return print_merge(merged, database.string(), arguments.other, arguments.json, streams);
 }
 
 }  // namespace

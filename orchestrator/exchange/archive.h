@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "orchestrator/exchange/incoming.h"
-#include "orchestrator/exchange/take_over.h"
+#include "orchestrator/exchange/merge_runs.h"
 #include "results/store.h"
 
 namespace petlab::orchestrator {

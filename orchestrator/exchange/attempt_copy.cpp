@@ -235,11 +235,11 @@ std::string attempt_identity(const protocol::AttemptBegun& begun) {
   return begun.owner.empty() ? "" : fmt::format("{} {:.6f}", begun.owner, begun.time);
 }
 
-fs::path taken_over_file(const fs::path& attempt_folder) {
+fs::path merge_note_file(const fs::path& attempt_folder) {
   return attempt_folder / "taken_over.json";
 }
 
-void write_taken_over_note(const fs::path& attempt_folder, const TakenOverNote& note) {
+void write_merge_note(const fs::path& attempt_folder, const MergeNote& note) {
   nlohmann::ordered_json json = {
       {"v", kNoteVersion}, {"from", note.from}, {"attempt", note.attempt}};
   json["files"] = nlohmann::ordered_json::object();
@@ -248,15 +248,15 @@ void write_taken_over_note(const fs::path& attempt_folder, const TakenOverNote& 
   }
   json["left_out"] = note.left_out;
   base::write_file_atomically(
-      taken_over_file(attempt_folder),
+      merge_note_file(attempt_folder),
       json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
-std::optional<TakenOverNote> read_taken_over_note(const fs::path& attempt_folder) {
-  const fs::path file = taken_over_file(attempt_folder);
+std::optional<MergeNote> read_merge_note(const fs::path& attempt_folder) {
+  const fs::path file = merge_note_file(attempt_folder);
   const std::optional<std::string> text = base::read_file_if_any(file, kMostText);
   if (!text) return std::nullopt;
-  TakenOverNote note;
+  MergeNote note;
   try {
     const nlohmann::json json = base::parse_shallow_json(*text, file.string());
     if (json.at("v") != kNoteVersion) {
@@ -277,18 +277,18 @@ std::optional<TakenOverNote> read_taken_over_note(const fs::path& attempt_folder
 }
 
 std::uintmax_t copy_attempt(const AttemptCopy& copy, const fs::path& folder) {
-  TakenOverNote note;
+  MergeNote note;
   note.from = copy.source;
   note.attempt = copy.from.attempt();
   try {
-    const auto before = read_taken_over_note(copy.from.folder());
+    const auto before = read_merge_note(copy.from.folder());
     if (before) note.left_out = before->left_out;
   } catch (const std::runtime_error& error) {
     throw SourceError(error.what());
   }
   std::uintmax_t bytes = 0;
   for (const std::string& name : files_below(copy.from.folder())) {
-    if (folder / name == taken_over_file(folder)) continue;
+    if (folder / name == merge_note_file(folder)) continue;
     if (!copy.everything && !outlives_the_trial(name)) continue;
     if (const auto text = rewritten(copy, name)) {
       make_parent(folder / name);
@@ -300,7 +300,7 @@ std::uintmax_t copy_attempt(const AttemptCopy& copy, const fs::path& folder) {
     bytes += file.size;
     if (is_settled(name)) note.files[name] = file;
   }
-  write_taken_over_note(folder, note);
+  write_merge_note(folder, note);
   for (fs::recursive_directory_iterator entry(folder), end; entry != end; ++entry) {
     if (entry->is_directory()) sync_folder(entry->path());
   }
@@ -311,7 +311,7 @@ std::uintmax_t copy_attempt(const AttemptCopy& copy, const fs::path& folder) {
 std::vector<std::string> complete_attempt(const AttemptCopy& copy, const fs::path& folder,
                                           const fs::path& staging) {
   std::vector<std::string> copied;
-  std::optional<TakenOverNote> note = read_taken_over_note(folder);
+  std::optional<MergeNote> note = read_merge_note(folder);
   for (const std::string& name : files_below(copy.from.folder())) {
     std::error_code error;
     const bool left_out = note && std::find(note->left_out.begin(), note->left_out.end(), name) !=
@@ -331,7 +331,7 @@ std::vector<std::string> complete_attempt(const AttemptCopy& copy, const fs::pat
     if (note) {
       note->files[name] = digest_of_file(folder / name);
       std::erase(note->left_out, name);
-      write_taken_over_note(folder, *note);
+      write_merge_note(folder, *note);
     }
     copied.push_back(name);
   }

@@ -56,16 +56,16 @@ std::string attempt_identity(const protocol::AttemptBegun& begun);
 
 /// The note kept with a merged attempt: its source, its number there, and the digests of its files,
 /// except of files that petlab or the worker may still change.
-struct TakenOverNote {
+struct MergeNote {
   std::string from;
   std::int64_t attempt = 0;
   std::map<std::string, FileDigest> files;  // by name
   std::vector<std::string> left_out;        // not copied
 };
-std::filesystem::path taken_over_file(const std::filesystem::path& attempt_folder);
-void write_taken_over_note(const std::filesystem::path& attempt_folder, const TakenOverNote& note);
+std::filesystem::path merge_note_file(const std::filesystem::path& attempt_folder);
+void write_merge_note(const std::filesystem::path& attempt_folder, const MergeNote& note);
 /// std::nullopt for an attempt that was not merged.
-std::optional<TakenOverNote> read_taken_over_note(const std::filesystem::path& attempt_folder);
+std::optional<MergeNote> read_merge_note(const std::filesystem::path& attempt_folder);
 
 /// The source of an attempt, and its identity in the target.
 struct AttemptCopy {

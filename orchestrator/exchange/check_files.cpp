@@ -43,9 +43,9 @@ void FileCheck::check_artifacts(const std::vector<Artifact>& artifacts) {
       continue;
     }
     if (!artifact.counts) continue;
-    std::optional<TakenOverNote> note;
+    std::optional<MergeNote> note;
     try {
-      note = read_taken_over_note(directory.folder());
+      note = read_merge_note(directory.folder());
     } catch (const std::runtime_error&) {
       // check_notes reports it.
     }
@@ -111,7 +111,7 @@ void FileCheck::check_notes() {
              fmt::format("restore it from its source ({}), or from a copy of that", from)});
       };
       try {
-        const auto note = read_taken_over_note(folder);
+        const auto note = read_merge_note(folder);
         if (!note) continue;
         for (const auto& [name, wanted] : note->files) {
           std::error_code error;
@@ -132,7 +132,7 @@ void FileCheck::check_notes() {
           }
         }
       } catch (const std::runtime_error& why) {
-        find(taken_over_file(folder), why.what(), "its copy");
+        find(merge_note_file(folder), why.what(), "its copy");
       }
     }
   }

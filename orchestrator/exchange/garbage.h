@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "orchestrator/exchange/take_over.h"
+#include "orchestrator/exchange/merge_runs.h"
 
 namespace petlab::orchestrator {
 

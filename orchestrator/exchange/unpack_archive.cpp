@@ -50,8 +50,8 @@ class Unpacking {
       const fs::path attempt = folder_ / folder;
       std::error_code error;
       if (!fs::is_directory(attempt, error)) continue;
-      write_taken_over_note(
-          attempt, {file_.string(), protocol::TrialDirectory(attempt).attempt(), {}, names});
+      write_merge_note(attempt,
+                       {file_.string(), protocol::TrialDirectory(attempt).attempt(), {}, names});
     }
   }
 

@@ -226,10 +226,10 @@ class Collection {
   void add_attempt(const protocol::TrialDirectory& directory, bool everything) {
     const fs::path& folder = directory.folder();
     std::vector<std::string> lacking;
-    if (const auto note = read_taken_over_note(folder)) lacking = note->left_out;
+    if (const auto note = read_merge_note(folder)) lacking = note->left_out;
     const auto unwanted = unwanted_.find({directory.trial_id(), directory.attempt()});
     for (const std::string& name : files_below(folder)) {
-      if (folder / name == taken_over_file(folder)) continue;
+      if (folder / name == merge_note_file(folder)) continue;
       if (!everything && !outlives_the_trial(name)) continue;
       if (unwanted != unwanted_.end() && unwanted->second == name) {
         lacking.push_back(name);

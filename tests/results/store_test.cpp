@@ -131,20 +131,20 @@ TEST_CASE("A trial is claimed by one orchestrator at a time", "[results]") {
     batch.commit();
     return result;
   };
-  Taken refusal = std::get<Taken>(claim(0));
+  ClaimRefusal refusal = std::get<ClaimRefusal>(claim(0));
   CHECK(refusal.open);
   CHECK(refusal.latest == 1);
   CHECK(refusal.owner == "me");
   CHECK(refusal.host == "here");
   f.write([&](Batch& b) { b.record_ending(first, {Outcome::crashed, "", 1, {}, "", 6}); });
-  refusal = std::get<Taken>(claim(0));  // planned before attempt 1
+  refusal = std::get<ClaimRefusal>(claim(0));  // planned before attempt 1
   CHECK_FALSE(refusal.open);
   CHECK(refusal.latest == 1);
   const std::int64_t ended = f.facts("t1").changes;
   f.write([](Batch& b) { set_cancelled(b, "t1", true); });
-  CHECK(std::get<Taken>(claim(f.facts("t1").changes)).cancelled);
+  CHECK(std::get<ClaimRefusal>(claim(f.facts("t1").changes)).cancelled);
   f.write([](Batch& b) { set_cancelled(b, "t1", false); });
-  CHECK(std::holds_alternative<Taken>(claim(ended)));  // planned before the user's decisions
+  CHECK(std::holds_alternative<ClaimRefusal>(claim(ended)));  // planned before the user's decisions
   CHECK(std::get<AttemptRef>(claim(f.facts("t1").changes)).number == 2);
 }
 
@@ -161,7 +161,7 @@ TEST_CASE("A claim that was planned before an attempt was forgotten is refused",
   CHECK(second.key > first.key);
   f.write([&](Batch& b) { b.record_ending(second, {Outcome::crashed, "", 1, {}, "", 6}); });
   const auto claim = [&] { return f.write([&](Batch& b) { return b.begin_attempt(late); }); };
-  CHECK_FALSE(std::get<Taken>(claim()).open);
+  CHECK_FALSE(std::get<ClaimRefusal>(claim()).open);
   late.planned_from = f.facts("t1").changes;
   CHECK(std::holds_alternative<AttemptRef>(claim()));
 }
@@ -175,12 +175,12 @@ TEST_CASE("A trial with a result is claimed only after the user asked for a reru
     again.planned_from = f.facts("t1").changes;
     return f.write([&](Batch& b) { return b.begin_attempt(again); });
   };
-  CHECK(std::get<Taken>(claim()).finished);
+  CHECK(std::get<ClaimRefusal>(claim()).finished);
   f.write([](Batch& b) { allow_retry(b, "t1", 1); });
   const AttemptRef second = std::get<AttemptRef>(claim());
   CHECK(second.number == 2);
   f.finish(second);
-  CHECK(std::get<Taken>(claim()).finished);
+  CHECK(std::get<ClaimRefusal>(claim()).finished);
 }
 
 TEST_CASE("Writes to a forgotten attempt do not reach another attempt", "[results]") {

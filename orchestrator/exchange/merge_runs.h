@@ -26,8 +26,8 @@ struct NotTaken {
   bool operator==(const NotTaken&) const = default;
 };
 
-/// The result of take_over.
-struct TakenOver {
+/// The result of merge_runs().
+struct MergeResult {
   std::int64_t trials = 0;  ///< trials that gained attempts
   std::int64_t attempts = 0;
   std::int64_t sweeps = 0;
@@ -56,7 +56,7 @@ struct TakenOver {
 /// and database rows then appear in one transaction. A killed merge can be repeated. Only one merge
 /// at a time may use a runs folder, but runs may continue in it. The other side is only read.
 /// Throws Error if `other_runs` is the same folder, and as ingest_runs.
-TakenOver take_over(results::Store& store, const Incoming& incoming,
-                    const std::filesystem::path& other_runs, const TakeOverOptions& options);
+MergeResult merge_runs(results::Store& store, const Incoming& incoming,
+                       const std::filesystem::path& other_runs, const TakeOverOptions& options);
 
 }  // namespace petlab::orchestrator

@@ -1,4 +1,4 @@
-#include "cli/exchange/take_over_output.h"
+#include "cli/exchange/merge_output.h"
 
 #include <fmt/format.h>
 
@@ -41,8 +41,8 @@ std::filesystem::path runs_to_fill(const StoredArguments& arguments) {
   return runs;
 }
 
-int print_taken_over(const orchestrator::TakenOver& merged, const std::string& database,
-                     const std::string& source, bool json, Streams streams) {
+int print_merge(const orchestrator::MergeResult& merged, const std::string& database,
+                const std::string& source, bool json, Streams streams) {
   if (json) {
     nlohmann::ordered_json document = {{"db", database},
                                        {"from", source},

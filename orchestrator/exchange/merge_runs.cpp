@@ -1,4 +1,4 @@
-#include "orchestrator/exchange/take_over.h"
+#include "orchestrator/exchange/merge_runs.h"
 
 #include <fmt/format.h>
 
@@ -88,7 +88,7 @@ class TakeOver {
         ingest_(store, runs_),
         other_(staging_ / "other.db", unsynced()) {}
 
-  TakenOver run() {
+  MergeResult run() {
     // Imports folders that a killed merge renamed, and anything else that the database lacks.
     ingest_runs(store_, runs_);
     const RunsSummary summary = ingest_runs(other_, other_runs_);
@@ -383,7 +383,7 @@ class TakeOver {
   void place() {
     const std::vector<StagedTrial> staged = std::exchange(staged_, {});
     if (staged.empty()) return;
-    TakenOver done;
+    MergeResult done;
     results::Batch batch = store_.begin();
     for (const StagedTrial& trial : staged) {
       const TrialFacts now =
@@ -475,13 +475,13 @@ class TakeOver {
   const results::ContentsReader* theirs_ = nullptr;
   std::vector<StagedTrial> staged_;
   std::map<std::string, std::string> artifact_names_;  // of local results, by trial id
-  TakenOver merged_;
+  MergeResult merged_;
 };
 
 }  // namespace
 
-TakenOver take_over(results::Store& store, const Incoming& incoming, const fs::path& other_runs,
-                    const TakeOverOptions& options) {
+MergeResult merge_runs(results::Store& store, const Incoming& incoming, const fs::path& other_runs,
+                       const TakeOverOptions& options) {
   std::error_code error;
   if (fs::equivalent(incoming.runs(), other_runs, error)) {
     throw Error(
