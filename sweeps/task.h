@@ -34,7 +34,7 @@ enum class FileFormat {
 };
 
 /// How examples are assigned to training, validation and test data. Permutations are torch's CPU
-/// randperm with seed 42, whatever the trial's seed (reference/method.md, "GLUE protocol").
+/// randperm with seed 42 for every trial (reference/method.md, "GLUE protocol").
 enum class SplitRule {
   given,       ///< the three files unchanged
   glue_small,  ///< train = train file; validation file permuted: first half (floor) = validation,

@@ -199,7 +199,7 @@ std::string report_command(const std::string& sweep, const std::filesystem::path
 }
 
 int run(const RunArguments& arguments, Streams streams) {
-  // Output never blocks trials or Ctrl-C, even if nobody reads it.
+  // A blocked terminal or pipe never stalls trials or Ctrl-C.
   const PatientOutput out(streams.out);
   PatientOutput err(streams.err);
   const sweeps::Environment environment = sweeps::process_environment();

@@ -10,8 +10,8 @@ namespace petlab::orchestrator {
 
 /// A file with an exclusive flock. The lock is held as long as any process, including a child that
 /// inherited it, has this object's descriptor open. The kernel releases it when the last of these
-/// processes ends, in whatever way. The descriptor is closed on exec unless a launcher passes it
-/// on.
+/// processes ends, even if it is killed. The descriptor is closed on exec unless a launcher passes
+/// it on.
 class LockFile {
  public:
   /// The users who may lock a file that try_lock() creates.

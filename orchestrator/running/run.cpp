@@ -31,7 +31,7 @@ constexpr std::chrono::milliseconds kGroup{10};
 constexpr auto kTick = std::chrono::seconds(1);
 constexpr auto kReport = std::chrono::milliseconds(200);
 
-// The user is told why nothing runs: first after this time, then at this interval.
+// A note says why nothing runs: the first after kNoteAfter, more every kNoteAgain.
 constexpr auto kNoteAfter = std::chrono::seconds(10);
 constexpr auto kNoteAgain = std::chrono::minutes(10);
 

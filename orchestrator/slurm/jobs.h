@@ -89,8 +89,8 @@ class SlurmJob final : public Worker {
   /// Records a request. It is sent to Slurm later.
   void request(Request wanted);
   bool is_to_end() const { return requested != Request::none; }
-  /// True if events.jsonl has changed since the last call. A worker that writes is alive, whatever
-  /// Slurm reports.
+  /// True if events.jsonl has changed since the last call. A worker that writes is alive even if
+  /// Slurm reports otherwise.
   bool has_written();
 
   const std::int64_t serial;

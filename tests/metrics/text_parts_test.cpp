@@ -101,7 +101,7 @@ TEST_CASE("the common subsequence is the one from the table of lengths", "[metri
     std::uint32_t kinds = 1 + random() % 12;
     Items reference = random_items(random, random() % 150, kinds);
     Items candidate = random_items(random, random() % 150, kinds + 2);
-    // So long and with so many kinds of items that masks and rows are not kept as a whole.
+    // The last three rounds exceed the sizes up to which masks and rows are stored as a whole.
     if (round >= 300) {
       kinds = 40;
       reference = random_items(random, 2100, kinds);

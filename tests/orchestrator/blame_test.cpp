@@ -123,7 +123,7 @@ TEST_CASE("Three failed launches in a row disable the slot or stop the run", "[o
   CHECK(after(1, 6, false, false).stop_run);
   CHECK_FALSE(after(1, 5, false, false).stop_run);
   CHECK_FALSE(after(1, 6, true, false).stop_run);
-  // Failed launches of a queue's jobs have one cause, whatever their slots.
+  // Failed launches in a queue are counted across slots, since they have a common cause.
   CHECK(after(1, 3, false, true).stop_run);
   CHECK_FALSE(after(3, 3, false, true).stop_slot);
 }

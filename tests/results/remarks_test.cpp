@@ -50,8 +50,7 @@ class TaggedTrials {
 
 }  // namespace
 
-TEST_CASE("The latest remark decides whether a tag is set, in whatever order remarks are recorded",
-          "[results]") {
+TEST_CASE("The latest remark by time sets or clears a tag in any order of recording", "[results]") {
   const std::vector<Remark> all = {{What::tag, "good", 1},   {What::untag, "good", 2},
                                    {What::tag, "good", 3},   {What::tag, "fast", 4},
                                    {What::untag, "fast", 5}, {What::note, "good", 6}};

@@ -38,8 +38,7 @@ inline constexpr std::array<std::uint32_t, 2> kPhiloxWeyl{0x9E3779B9, 0xBB67AE85
 inline constexpr int kPhiloxRounds = 10;
 
 /// The place in a trial that a stream of random numbers belongs to. Different places have
-/// independent streams; the same place has the same numbers whatever the layout, batching, gang or
-/// resuming.
+/// independent streams. The numbers of a place do not depend on layout, batching, gangs or resumes.
 struct StreamPlace {
   std::uint64_t seed = 0;
   Purpose purpose = Purpose::shuffle;

@@ -11,7 +11,7 @@
 namespace petlab::trainer {
 
 std::vector<std::int64_t> torch_randperm(std::int64_t n, std::uint64_t seed) {
-  // From this size on, torch draws 64 bits per number, which is not implemented: no data set is
+  // Larger permutations are refused: torch draws 64 bits per number for them, and no data set is
   // that large.
   constexpr std::int64_t kFirstOther = std::numeric_limits<std::uint32_t>::max() / 20;
   if (n < 0 || n >= kFirstOther) {
