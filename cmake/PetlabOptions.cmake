@@ -51,5 +51,6 @@ function(petlab_library name)
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
 endfunction()
 
-# Programs load no libraries that they do not use.
-add_link_options(LINKER:--as-needed)
+# Programs load no libraries and contain no functions that they do not use.
+add_compile_options(-ffunction-sections -fdata-sections)
+add_link_options(LINKER:--as-needed LINKER:--gc-sections)
