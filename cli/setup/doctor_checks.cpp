@@ -13,6 +13,7 @@
 #include "base/child.h"
 #include "base/control_groups.h"
 #include "base/programs.h"
+#include "cli/options/program_places.h"
 #include "cli/options/sweep_arguments.h"
 #include "cli/setup/doctor_places.h"
 #include "orchestrator/host/gpu_locks.h"
@@ -31,9 +32,14 @@ using Facts = nlohmann::ordered_json;
 constexpr auto kAnswerWithin = std::chrono::seconds(30);
 constexpr double kGib = 1024.0 * 1024 * 1024;
 
-constexpr const char* kBuildTrainer =
-    "scripts/setup.sh && scripts/build.sh release build it with LibTorch; or name another worker "
-    "with --worker";
+std::string how_to_get_the_trainer() {
+  std::error_code error;
+  const bool wheel = fs::exists(next_to_this_program("petlab-python"), error);
+  return std::string(wheel
+                         ? "install a torch that petlab's wheel has a trainer for"
+                         : "scripts/setup.sh && scripts/build.sh release build it with LibTorch") +
+         "; or name another worker with --worker";
+}
 
 std::string first_line_of(const std::string& text) {
   std::istringstream lines(text);
@@ -200,8 +206,9 @@ class Doctor {
     try {
       worker_ = worker_program(request_.worker, environment_);
     } catch (const std::invalid_argument& error) {
-      diagnosis_.add("worker", "program", State::problem, error.what(),
-                     request_.worker.empty() ? kBuildTrainer : "name a program with --worker");
+      diagnosis_.add(
+          "worker", "program", State::problem, error.what(),
+          request_.worker.empty() ? how_to_get_the_trainer() : "name a program with --worker");
       return;
     }
     try {
@@ -218,7 +225,7 @@ class Doctor {
       diagnosis_.add("worker", "program", is_trainer ? State::problem : State::note,
                      fmt::format("{} --describe {}", worker_.text(), description_.undescribed),
                      is_trainer
-                         ? kBuildTrainer
+                         ? how_to_get_the_trainer()
                          : "a worker may answer --describe (docs/reference/worker-protocol.md)");
       return;
     }
@@ -244,39 +251,25 @@ class Doctor {
     }
   }
 
-  // Finds the LibTorch that the dynamic linker would load for the trainer.
   void look_at_libtorch() {
-    const base::ChildAnswer linked = answer_of(on_path("ldd"), {worker_.program.string()});
-    std::istringstream lines(linked.output);
-    for (std::string line; std::getline(lines, line);) {
-      const auto arrow = line.find(" => ");
-      if (line.find("libtorch_cpu.so") == std::string::npos || arrow == std::string::npos) continue;
-      const std::string path = line.substr(arrow + 4, line.rfind(" (") - arrow - 4);
-      if (path.find("not found") != std::string::npos) {
-        diagnosis_.add("worker", "libtorch", State::problem,
-                       fmt::format("{} needs libtorch_cpu.so, which is not found", worker_.text()),
-                       kBuildTrainer);
-        return;
-      }
-      const fs::path folder = fs::path(path).parent_path().parent_path();
-      std::string version;
-      std::ifstream wheel(folder / "version.py");
-      for (std::string row; std::getline(wheel, row);) {
-        if (row.starts_with("__version__ = '")) version = row.substr(15, row.rfind('\'') - 15);
-      }
-      if (version.empty()) {
-        std::ifstream unpacked(folder / "build-version");
-        std::getline(unpacked, version);
-      }
-      std::error_code error;
-      const bool cuda = fs::exists(folder / "lib/libtorch_cuda.so", error);
-      diagnosis_
-          .add("worker", "libtorch", State::fine,
-               fmt::format("{}{} build in {}", version.empty() ? "" : version + ", ",
-                           cuda ? "a CUDA" : "a CPU", folder.string()))
-          .facts = {{"version", version}, {"cuda", cuda}, {"folder", folder.string()}};
-      return;
+    if (description_.libtorch.empty()) return;
+    const fs::path folder = fs::path(description_.libtorch).parent_path().parent_path();
+    std::string version;
+    std::ifstream wheel(folder / "version.py");
+    for (std::string row; std::getline(wheel, row);) {
+      if (row.starts_with("__version__ = '")) version = row.substr(15, row.rfind('\'') - 15);
     }
+    if (version.empty()) {
+      std::ifstream unpacked(folder / "build-version");
+      std::getline(unpacked, version);
+    }
+    std::error_code error;
+    const bool cuda = fs::exists(folder / "lib/libtorch_cuda.so", error);
+    diagnosis_
+        .add("worker", "libtorch", State::fine,
+             fmt::format("{}{} build in {}", version.empty() ? "" : version + ", ",
+                         cuda ? "a CUDA" : "a CPU", folder.string()))
+        .facts = {{"version", version}, {"cuda", cuda}, {"folder", folder.string()}};
   }
 
   void look_at_slurm() {

@@ -56,6 +56,7 @@ WorkerDescription describe_worker(const WorkerCommand& worker, std::chrono::mill
   read_text("name", description.name);
   read_text("version", description.version);
   read_text("numerics", description.numerics);
+  read_text("libtorch", description.libtorch);
   if (const auto found = object.find("protocol"); found != object.end()) {
     if (!found->is_number_integer()) refuse("protocol", *found, "a whole number");
     description.protocol = found->get<std::int64_t>();

@@ -18,6 +18,8 @@ struct WorkerDescription {
   /// The devices it can compute on: "cpu", "cuda", "rocm". Empty: not reported, so any device may
   /// be assigned.
   std::vector<std::string> devices;
+  /// The path of the LibTorch library that it uses. Empty: not reported.
+  std::string libtorch;
   /// Why only the command is known, with the first line that was printed: "ended with exit code
   /// 127: …". Empty if the worker described itself.
   std::string undescribed;

@@ -1,5 +1,6 @@
 #include "trainer/worker/worker.h"
 
+#include <dlfcn.h>
 #include <torch/version.h>
 #include <unistd.h>
 
@@ -315,14 +316,19 @@ std::string provenance_of(const protocol::TrialFile& trial) {
   return all.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
+// The path of the library that the dynamic linker chose.
+std::string libtorch_file() {
+  Dl_info found;
+  const bool known = ::dladdr(reinterpret_cast<const void*>(&at::globalContext), &found) != 0;
+  return known ? found.dli_fname : "";
+}
+
 }  // namespace
 
 std::string describe_worker() {
-  return ordered_json{{"name", kWorkerName},
-                      {"version", kVersion},
-                      {"protocol", kProtocol},
-                      {"numerics", kNumerics},
-                      {"devices", devices()}}
+  return ordered_json{{"name", kWorkerName},   {"version", kVersion},
+                      {"protocol", kProtocol}, {"numerics", kNumerics},
+                      {"devices", devices()},  {"libtorch", libtorch_file()}}
       .dump();
 }
 
