@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <ostream>
 #include <stdexcept>
+#include <system_error>
 
 #include "base/nearest_word.h"
 #include "base/signals.h"
@@ -119,6 +121,14 @@ fetch::HttpOptions http_options(const FetchArguments& arguments,
   options.user_agent = std::string("petlab/") + kVersion;
   for (const char* name : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
     if (options.certificates.empty()) options.certificates = environment(name).value_or("");
+  }
+  // A statically linked libcurl knows no place of certificates: Debian, RHEL, SUSE.
+  for (const char* file : {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
+                           "/etc/ssl/ca-bundle.pem"}) {
+    std::error_code error;
+    if (options.certificates.empty() && std::filesystem::exists(file, error)) {
+      options.certificates = file;
+    }
   }
   options.retries = arguments.retries;
   options.retry_delay = std::chrono::milliseconds(std::llround(arguments.retry_delay * 1000));
