@@ -65,6 +65,8 @@ function(petlab_find_libtorch)
   add_library(libtorch INTERFACE IMPORTED GLOBAL)
   target_include_directories(libtorch SYSTEM INTERFACE ${folder}/include
     ${folder}/include/torch/csrc/api/include)
+  # LibTorch's macros put the paths of its headers into messages.
+  target_compile_options(libtorch INTERFACE -fmacro-prefix-map=${folder}/include/=)
   # In a CUDA build, libtorch_cpu depends on libraries that the linker does not find.
   target_link_libraries(libtorch INTERFACE ${folder}/lib/libtorch_cpu.so ${folder}/lib/libc10.so
     -Wl,--allow-shlib-undefined)

@@ -7,8 +7,8 @@ git ls-files -z '*.h' '*.cpp' | xargs -0 -r clang-format --dry-run --Werror --st
 git ls-files -z '*.sh' .ci/run | xargs -0 -r shellcheck --external-sources --exclude=SC1091
 # Checks Python style only if ruff is installed (scripts/setup.sh --dev).
 if python=$(scripts/python_venv.sh --there); then
-  folders=(. ../examples ../scripts/rehearsal ../scripts/pictures ../scripts/prose
-    ../scripts/site)
+  folders=(. ../examples ../scripts/portable ../scripts/rehearsal ../scripts/pictures
+    ../scripts/prose ../scripts/site)
   (cd python && "$python" -m ruff check --quiet --no-cache --config pyproject.toml "${folders[@]}" &&
     "$python" -m ruff format --quiet --no-cache --config pyproject.toml --check "${folders[@]}") ||
     die "run, in the folder python: $python -m ruff check --fix --config pyproject.toml" \

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/sha256.h"
+#include "trainer/compute/devices.h"
 #include "trainer/compute/dropout.h"
 #include "trainer/compute/dropout_draws.h"
 #include "trainer/compute/kernel_texts.h"
@@ -128,7 +129,8 @@ struct Driver {
     if (error == 0) return;
     const char* name = nullptr;
     error_name(error, &name);
-    TORCH_CHECK(false, "CUDA error: ", what, ": ", name == nullptr ? "unknown" : name);
+    throw DeviceError(std::string("CUDA error: ") + what + ": " +
+                      (name == nullptr ? "unknown" : name));
   }
 };
 
