@@ -121,7 +121,7 @@ if $dev; then
   for_a_test LaTeX texlive-latex-base
 fi
 
-# ---- A virtual environment: for LibTorch's wheel, and for pip
+# ---- A virtual environment: for LibTorch's wheel, and for the Python of petlab's tools
 venv=$PETLAB_HOME/venv
 if ! "$venv/bin/python3" -m pip --version >/dev/null 2>&1; then
   rm -rf "$venv"
@@ -196,27 +196,25 @@ fi
 # ---- A small real encoder and real labelled text, as petlab quickstart gets them
 "$venv/bin/python3" -I scripts/samples.py "$PETLAB_HOME" setup.sh || exit 1
 
-# ---- Tools for figures: vl-convert, which needs no browser, and Vega's script for pages
+# ---- vl-convert, which draws figures without a browser
 figure_package=vl-convert-python==1.9.0.post1
-figures=$PETLAB_HOME/figures
-page_script='import sys, vl_convert
-with open(sys.argv[1], "w", encoding="utf-8") as file:
-    file.write(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", "6.4"))'
-if [ "$(cat "$figures/.package" 2>/dev/null)" = "$figure_package" ]; then
-  say "Figures as pictures and in pages: $figures"
+figures_there() {
+  "$venv/bin/python3" -I -c 'import importlib.metadata, sys
+name, version = sys.argv[1].split("==")
+sys.exit(importlib.metadata.version(name) != version)' "$figure_package" 2>/dev/null
+}
+if figures_there; then
+  say "Figures as pictures and in pages: $figure_package is installed"
 else
-  say "Figures as pictures and in pages: downloading 34 MB ($figure_package) to $figures"
-  rm -rf "$figures"
-  if python3 -m venv "$figures" >>"$log" 2>&1 &&
-    "$figures/bin/python3" -m pip install --disable-pip-version-check --quiet \
-      "$figure_package" >>"$log" 2>&1 &&
-    "$figures/bin/python3" -I -c "$page_script" "$figures/vega.js" >>"$log" 2>&1; then
-    printf '%s' "$figure_package" >"$figures/.package"
-  else
+  say "Figures as pictures and in pages: downloading 34 MB ($figure_package)"
+  # Without PETLAB_TORCH_INDEX, which may name an index that has only torch.
+  if ! "$venv/bin/python3" -m pip install --disable-pip-version-check "$figure_package" \
+    >>"$log" 2>&1 || ! figures_there; then
     say "Figures as pictures and in pages: cannot be drawn here ($log); their specifications" \
       "(--format vega) are written all the same"
   fi
 fi
+
 # ---- Tools for the tests of the Python package and for tests against Python libraries
 if $dev; then
   # test_tool NAME SCRIPT WITHOUT: installs a virtual environment, or reports what is skipped

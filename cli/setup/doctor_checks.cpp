@@ -13,7 +13,6 @@
 #include "base/child.h"
 #include "base/control_groups.h"
 #include "base/programs.h"
-#include "cli/options/program_places.h"
 #include "cli/options/sweep_arguments.h"
 #include "cli/setup/doctor_places.h"
 #include "orchestrator/host/gpu_locks.h"
@@ -34,7 +33,7 @@ constexpr double kGib = 1024.0 * 1024 * 1024;
 
 std::string how_to_get_the_trainer() {
   std::error_code error;
-  const bool wheel = fs::exists(next_to_this_program("petlab-python"), error);
+  const bool wheel = fs::exists(base::next_to_this_program("petlab-python"), error);
   return std::string(wheel
                          ? "install a torch that petlab's wheel has a trainer for"
                          : "scripts/setup.sh && scripts/build.sh release build it with LibTorch") +
