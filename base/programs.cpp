@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <system_error>
 
 namespace petlab::base {
@@ -27,6 +26,11 @@ std::string find_program(const std::string& name, const std::string& search_path
     }
   }
   return {};
+}
+
+std::filesystem::path next_to_this_program(const char* name) {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / name;
 }
 
 }  // namespace petlab::base

@@ -35,6 +35,7 @@
 #include "cli/help.h"
 #include "cli/options/help_format.h"
 #include "cli/options/version.h"
+#include "cli/quickstart.h"
 #include "cli/running/logs.h"
 #include "cli/running/plan.h"
 #include "cli/running/run.h"
@@ -55,6 +56,7 @@ std::span<const Subcommand> subcommands() {
   // Rows are in the order of the help. To add a command, write a file with its `make` function and
   // add a row here.
   static const std::vector<Subcommand> table = {
+      {"quickstart", "Start", "train a small sweep and print its table", make_quickstart},
       {"init", "Start", "write a starter sweep for this machine", make_init},
       {"schema", "Start", "print the JSON Schema of a file, for editors", make_schema},
       {"fetch", "Start", "download backbones and data", make_fetch},
@@ -81,8 +83,7 @@ std::span<const Subcommand> subcommands() {
       {"report", "Compare and report", "make tables and figures from the database", make_report},
       {"serve", "Compare and report", "show reports in a browser, live while sweeps run",
        make_serve},
-      {"db", "Exchange", "check, back up, clean, rebuild, merge, import, export a database",
-       make_db},
+      {"db", "Tools", "check, back up, clean, rebuild, merge, import, export a database", make_db},
       {"score", "Tools", "score predictions against references", make_score},
       {"storage", "Tools", "compute how many bits a trained module takes", make_storage},
       {"completion", "Tools", "print a completion script for your shell", make_completion, true},

@@ -14,12 +14,14 @@ constexpr std::string_view kDefinition = ".yaml";
 
 }  // namespace
 
-std::string_view builtin_file(std::string_view name) {
-  for (const BuiltinFile& file : builtin_files()) {
+std::string_view file_of(std::span<const BuiltinFile> files, std::string_view name) {
+  for (const BuiltinFile& file : files) {
     if (file.name == name) return file.content;
   }
   throw std::logic_error("no builtin file " + std::string(name));
 }
+
+std::string_view builtin_file(std::string_view name) { return file_of(builtin_files(), name); }
 
 std::vector<std::string> builtin_reports() {
   std::vector<std::string> names;

@@ -20,6 +20,8 @@ struct BuiltinFile {
 std::span<const BuiltinFile> builtin_files();
 /// The content of that file. Throws std::logic_error if there is none.
 std::string_view builtin_file(std::string_view name);
+/// Does the same for other embedded files.
+std::string_view file_of(std::span<const BuiltinFile> files, std::string_view name);
 
 /// Names of the shipped definitions, sorted.
 std::vector<std::string> builtin_reports();

@@ -13,7 +13,7 @@ namespace petlab::reports {
 struct RenderOptions {
   bool colour = false;  // terminal
   int width = 0;  // terminal width in columns; wider tables are split into blocks; 0: no limit
-  std::filesystem::path home;  // PETLAB_HOME, which contains the tools for figures; empty: none
+  std::filesystem::path home;  // PETLAB_HOME, for the Python that draws figures; empty: unknown
   bool live = false;           // HTML: the page is served by petlab serve and receives updates
 };
 
@@ -30,8 +30,8 @@ std::string to_long_csv(const Report& report);
 /// One JSON object (docs/reference/report-definitions.md), indented by two spaces.
 std::string to_json(const Report& report);
 /// A page without external resources: sortable, light and dark, with cell details on hover or
-/// focus. Figures are drawn by the script that the set-up installs; without it, their points are
-/// shown as tables.
+/// focus. Figures are drawn by a script (page_script() in reports/vega.h); without it, their points
+/// are shown as tables.
 std::string to_html(const Report& report, const RenderOptions& options = {});
 /// The part of such a page that depends on the data: everything except head, styles and scripts.
 std::string changing_part(const std::string& page);

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/error.h"
-#include "base/files.h"
 #include "base/script_digest.h"
 #include "reports/builtin.h"
 #include "reports/cell_text.h"
@@ -17,20 +15,6 @@ namespace {
 
 constexpr std::string_view kLiveHead =
     "<p id=\"live-state\" role=\"status\">connecting</p>\n<div id=\"live-now\"></div>\n";
-
-constexpr std::uintmax_t kLargestScript = std::uintmax_t{16} << 20;
-
-// Vega and the script that draws figures with it; empty if the set-up has not installed it.
-std::string figure_script(const std::filesystem::path& home) {
-  const std::filesystem::path file = figure_tools(home) / "vega.js";
-  std::error_code error;
-  if (home.empty() || !std::filesystem::exists(file, error)) return {};
-  try {
-    return base::read_file(file, kLargestScript);
-  } catch (const base::Error&) {
-    return {};
-  }
-}
 
 // Figures with more points take too long to draw, so the page shows only their table.
 constexpr std::size_t kMostDrawn = 20'000;
@@ -54,7 +38,8 @@ const std::string& label_of(const std::string& title, const Report& report) {
   return title.empty() ? report.name : title;
 }
 
-std::string section_html(const Table& table, const Report& report, const std::string& id, bool) {
+std::string section_html(const Table& table, const Report& report, const std::string& id,
+                         const PageScript&) {
   std::vector<std::string> lines;
   if (!table.published_title.empty()) {
     lines.emplace_back("second line of a cell: published value (difference)");
@@ -66,7 +51,8 @@ std::string section_html(const Table& table, const Report& report, const std::st
 
 // Figures are shown as tables too, for screen readers and for browsers without scripts.
 std::string section_html(const Figure& figure, const Report& report, const std::string& id,
-                         bool drawn) {
+                         const PageScript& script) {
+  const bool drawn = !script.text.empty();
   const std::string& label = label_of(figure.title, report);
   std::string html =
       heading(figure.title) + fmt::format("<figure aria-label=\"{}\">\n", escaped_html(label));
@@ -80,8 +66,7 @@ std::string section_html(const Figure& figure, const Report& report, const std::
         "a click on a name in the legend shows its curve alone, with Shift several, a double click "
         "all");
   } else {
-    lines.emplace_back(
-        "the figure is not drawn here: scripts/setup.sh puts in place what draws it");
+    lines.push_back("the figure is not drawn here: " + script.missing);
   }
   const Figure listed = thinned(figure, kMostListed);
   const std::size_t points = measured_points(figure);
@@ -171,8 +156,8 @@ Scripts scripts_of(const std::string& vega, bool live) {
 std::string to_html(const Report& report, const RenderOptions& options) {
   // A live page may receive figures and curves later, when its scripts cannot change any more.
   const bool wants_vega = options.live || has_figures(report) || has_curves(report);
-  const std::string vega = wants_vega ? figure_script(options.home) : std::string();
-  const Scripts scripts = scripts_of(vega, options.live);
+  const PageScript vega = wants_vega ? page_script(options.home) : PageScript();
+  const Scripts scripts = scripts_of(vega.text, options.live);
   // The policy allows inline styles because Vega's tooltip has one and bars have lengths. The empty
   // icon keeps browsers from requesting one.
   std::string html = fmt::format(
@@ -191,11 +176,11 @@ std::string to_html(const Report& report, const RenderOptions& options) {
   for (const Section& section : report.sections) {
     const std::string id = section_id(report.name, section);
     html += fmt::format("<section id=\"{}\">\n", escaped_html(id));
-    html += std::visit(
-        [&](const auto& part) { return section_html(part, report, id, !vega.empty()); }, section);
+    html +=
+        std::visit([&](const auto& part) { return section_html(part, report, id, vega); }, section);
     html += "</section>\n";
   }
-  if (!vega.empty() && (options.live || has_curves(report))) html += curves_html(report);
+  if (!vega.text.empty() && (options.live || has_curves(report))) html += curves_html(report);
   html += legend_html(report.notes);
   if (!report.builds.empty()) {
     html += "<details>\n<summary>Where these numbers come from</summary>\n" +

@@ -19,13 +19,20 @@ struct Drawing {
   std::string kind;           // svg, pdf, png
 };
 
-/// The folder where the set-up installs the tools for figures: a virtual environment with
-/// vl-convert, and the script of pages.
-std::filesystem::path figure_tools(const std::filesystem::path& home);
-
-/// Draws pictures and returns their bytes in order. One run of vl-convert draws all, without
-/// browser or network. Throws reports::NotDrawn if it is missing or fails.
+/// Draws pictures and returns their bytes in order. One run of vl-convert in the Python of
+/// petlab's tools (base/tools_python.h) draws all, without browser or network. Throws
+/// reports::NotDrawn if it is missing or fails.
 std::vector<std::string> draw(const std::vector<Drawing>& drawings,
                               const std::filesystem::path& home);
+
+/// Vega and the function that draws figures with it in a browser.
+struct PageScript {
+  std::string text;     // JavaScript; empty if it cannot be created
+  std::string missing;  // then why, and the fix
+};
+
+/// The script of pages. vl-convert creates it once, and the folder `home` keeps it. Creates it anew
+/// each time if `home` cannot be written. This process keeps the result, also a failure.
+const PageScript& page_script(const std::filesystem::path& home);
 
 }  // namespace petlab::reports

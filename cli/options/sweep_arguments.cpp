@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <stdexcept>
 
-#include "cli/options/program_places.h"
+#include "base/programs.h"
 
 namespace petlab::cli {
 
@@ -33,7 +33,7 @@ orchestrator::WorkerCommand worker_program(const std::string& named,
   const std::string search_path = environment("PATH").value_or("");
   if (!named.empty()) return orchestrator::find_worker(named, search_path);
   std::error_code error;
-  const std::filesystem::path beside = next_to_this_program("petlab-trainer");
+  const std::filesystem::path beside = base::next_to_this_program("petlab-trainer");
   if (std::filesystem::is_regular_file(beside, error)) return beside;
   try {
     return orchestrator::find_worker("petlab-trainer", search_path);
@@ -55,7 +55,7 @@ orchestrator::WorkerCommand worker_if_any(const std::string& named,
 }
 
 orchestrator::WorkerCommand worker_to_check(const orchestrator::WorkerCommand& worker) {
-  return worker.empty() ? orchestrator::WorkerCommand(next_to_this_program("petlab-trainer"))
+  return worker.empty() ? orchestrator::WorkerCommand(base::next_to_this_program("petlab-trainer"))
                         : worker;
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -13,9 +12,8 @@
 #include "base/child.h"
 #include "base/control_groups.h"
 #include "base/programs.h"
-#include "cli/options/program_places.h"
-#include "cli/options/sweep_arguments.h"
 #include "cli/setup/doctor_places.h"
+#include "cli/setup/doctor_worker.h"
 #include "orchestrator/host/gpu_locks.h"
 #include "orchestrator/host/slots.h"
 #include "orchestrator/planning/device_choice.h"
@@ -29,17 +27,7 @@ namespace fs = std::filesystem;
 using State = Check::State;
 using Facts = nlohmann::ordered_json;
 
-constexpr auto kAnswerWithin = std::chrono::seconds(30);
 constexpr double kGib = 1024.0 * 1024 * 1024;
-
-std::string how_to_get_the_trainer() {
-  std::error_code error;
-  const bool wheel = fs::exists(next_to_this_program("petlab-python"), error);
-  return std::string(wheel
-                         ? "install a torch that petlab's wheel has a trainer for"
-                         : "scripts/setup.sh && scripts/build.sh release build it with LibTorch") +
-         "; or name another worker with --worker";
-}
 
 std::string first_line_of(const std::string& text) {
   std::istringstream lines(text);
@@ -85,7 +73,9 @@ class Doctor {
   Diagnosis look() {
     // Must come first because it forks.
     look_at_places(request_, environment_, diagnosis_);
-    look_at_worker();
+    worker_ =
+        look_at_worker(request_.worker, trainer_fix() + "; or name another worker with --worker",
+                       environment_, diagnosis_);
     look_at_machine();
     look_at_slurm();
     static const std::vector<std::string> kOrder = {"machine", "worker", "places", "clusters"};
@@ -133,8 +123,8 @@ class Doctor {
   void look_at_gpus() {
     orchestrator::DeviceChoice choice;
     try {
-      choice =
-          orchestrator::choose_devices(orchestrator::Device::automatic, description_, environment_);
+      choice = orchestrator::choose_devices(orchestrator::Device::automatic, worker_.description,
+                                            environment_);
     } catch (const std::exception& error) {
       diagnosis_.add("machine", "gpus", State::problem, error.what(),
                      "set CUDA_VISIBLE_DEVICES to GPUs that nvidia-smi lists, or unset it");
@@ -170,7 +160,7 @@ class Doctor {
         std::none_of(diagnosis_.checks.begin(), diagnosis_.checks.end(), [](const Check& check) {
           return check.group == "worker" && check.state == State::problem;
         });
-    diagnosis_.uses = {{"worker", has_worker ? Facts(worker_.text()) : Facts(nullptr)},
+    diagnosis_.uses = {{"worker", has_worker ? Facts(worker_.command.text()) : Facts(nullptr)},
                        {"device", gpus ? "gpu" : "cpu"},
                        {"slots", gpus ? choice.slots(1, 1) : orchestrator::workers_on(cores_, 1)},
                        {"launcher", "local"}};
@@ -200,76 +190,6 @@ class Doctor {
     Check& check = diagnosis_.add("machine", "gpus", State::fine, text);
     check.facts = {{"gpus", list}};
     if (!version.empty()) check.facts["driver"] = version;
-  }
-
-  void look_at_worker() {
-    try {
-      worker_ = worker_program(request_.worker, environment_);
-    } catch (const std::invalid_argument& error) {
-      diagnosis_.add(
-          "worker", "program", State::problem, error.what(),
-          request_.worker.empty() ? how_to_get_the_trainer() : "name a program with --worker");
-      return;
-    }
-    try {
-      description_ = orchestrator::describe_worker(worker_, kAnswerWithin);
-    } catch (const std::exception& error) {
-      diagnosis_.add("worker", "program", State::problem, error.what(),
-                     "build petlab and its worker together");
-      return;
-    }
-    look_at_libtorch();
-    if (!description_.undescribed.empty()) {
-      // A user's own worker may lack this command; petlab-trainer always answers if it can run.
-      const bool is_trainer = worker_.program.filename() == "petlab-trainer";
-      diagnosis_.add("worker", "program", is_trainer ? State::problem : State::note,
-                     fmt::format("{} --describe {}", worker_.text(), description_.undescribed),
-                     is_trainer
-                         ? how_to_get_the_trainer()
-                         : "a worker may answer --describe (docs/reference/worker-protocol.md)");
-      return;
-    }
-    const std::string devices = fmt::format("{}", fmt::join(description_.devices, ", "));
-    Check& check = diagnosis_.add(
-        "worker", "program", State::fine,
-        fmt::format("{} {} at {}, computes on {}", description_.name, description_.version,
-                    worker_.text(), devices.empty() ? "the given device" : devices));
-    check.facts = {{"path", worker_.text()},
-                   {"name", description_.name},
-                   {"version", description_.version},
-                   {"numerics", description_.numerics},
-                   {"devices", description_.devices}};
-    std::error_code error;
-    if (description_.name == "petlab-trainer" &&
-        !fs::is_regular_file(worker_.check_program(), error)) {
-      diagnosis_.add(
-          "worker", "check", State::note,
-          fmt::format(
-              "{}-check is missing: weights and data are not checked before the first trial",
-              worker_.text()),
-          "scripts/build.sh release");
-    }
-  }
-
-  void look_at_libtorch() {
-    if (description_.libtorch.empty()) return;
-    const fs::path folder = fs::path(description_.libtorch).parent_path().parent_path();
-    std::string version;
-    std::ifstream wheel(folder / "version.py");
-    for (std::string row; std::getline(wheel, row);) {
-      if (row.starts_with("__version__ = '")) version = row.substr(15, row.rfind('\'') - 15);
-    }
-    if (version.empty()) {
-      std::ifstream unpacked(folder / "build-version");
-      std::getline(unpacked, version);
-    }
-    std::error_code error;
-    const bool cuda = fs::exists(folder / "lib/libtorch_cuda.so", error);
-    diagnosis_
-        .add("worker", "libtorch", State::fine,
-             fmt::format("{}{} build in {}", version.empty() ? "" : version + ", ",
-                         cuda ? "a CUDA" : "a CPU", folder.string()))
-        .facts = {{"version", version}, {"cuda", cuda}, {"folder", folder.string()}};
   }
 
   void look_at_slurm() {
@@ -307,8 +227,7 @@ class Doctor {
   const sweeps::Environment& environment_;
   const orchestrator::UsableCores cores_ = orchestrator::usable_cores(request_.root);
   Diagnosis diagnosis_;
-  orchestrator::WorkerCommand worker_;
-  orchestrator::WorkerDescription description_;
+  FoundWorker worker_;
 };
 
 }  // namespace

@@ -10,8 +10,8 @@
 #include <stdexcept>
 
 #include "base/files.h"
+#include "base/programs.h"
 #include "cli/options/duration_option.h"
-#include "cli/options/program_places.h"
 
 namespace petlab::cli {
 namespace {
@@ -33,7 +33,7 @@ void add_retries(CLI::App& app, FetchArguments& arguments) {
     pointers.push_back(&words[at]);
   }
   pointers.push_back(nullptr);
-  const std::string program = next_to_this_program(name).string();
+  const std::string program = base::next_to_this_program(name).string();
   ::execv(program.c_str(), pointers.data());
   throw std::runtime_error(fmt::format("{}: cannot be run: {}; it is built next to petlab", program,
                                        std::strerror(errno)));

@@ -40,8 +40,9 @@ TEST_CASE("An unknown word is reported with the nearest known one", "[cli]") {
   CHECK(refused({"run", "--slot", "3", "sweep.yaml"}) ==
         "petlab: run has no option --slot; did you mean --slots? (see --help)\n");
   CHECK(refused({"run", "--qq", "sweep.yaml"}) == "petlab: run has no option --qq (see --help)\n");
-  CHECK(refused({"zzzz"}).starts_with(
-      "petlab: unknown subcommand \"zzzz\"; known are init, schema, fetch, doctor, plan, run"));
+  CHECK(
+      refused({"zzzz"}).starts_with("petlab: unknown subcommand \"zzzz\"; known are quickstart, "
+                                    "init, schema, fetch, doctor, plan, run"));
   CHECK(refused({"retry", "--declare-daed=1"}) ==
         "petlab: retry has no option --declare-daed; did you mean --declare-dead? (see --help)\n");
   CHECK(refused({"plan", "--zzzzzzzzzzzz", "sweep.yaml"}) ==
@@ -95,7 +96,7 @@ TEST_CASE("The options --db and --runs may come before the subcommand", "[cli]")
         "petlab: results has no option --jsn; did you mean --json? (see --help)\n");
   CHECK(refused({"--jsn"}).starts_with(
       "petlab: --jsn comes before the subcommand, where only --db, --runs, --help and --version "
-      "are allowed; expected one of init, schema, fetch, doctor, plan, "));
+      "are allowed; expected one of quickstart, init, schema, fetch, doctor, plan, "));
 }
 
 TEST_CASE("A message fits a screen, however long the arguments are", "[cli]") {

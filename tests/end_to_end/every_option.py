@@ -48,6 +48,7 @@ ELSEWHERE = {
     "fetch backbone": {option: "end_to_end/fetching.py"
                        for option in ("--revision", "--into", "--retries", "--retry-delay")},
     "fetch data": {option: "end_to_end/fetching.py" for option in ("--from", "--into", "--retries", "--retry-delay")},
+    "quickstart": {"--in": "end_to_end/quickstart.py"},
     "help": {"--man": "end_to_end/questions.py"},
     "completion": {"--words": "end_to_end/questions.py"},
     "schema": {"--output": "end_to_end/schema.py"},

@@ -78,8 +78,8 @@ class Home:
         else:
             write_backbone(share / "petlab/models/minilm")
             write_snippets(share / "petlab/data/snippets")
-            # The program that draws figures.
-            (share / "petlab/figures").symlink_to(installed() / "figures")
+            # The Python that draws figures.
+            (share / "petlab/venv").symlink_to(installed() / "venv")
         self.slots = self.folder / ".slots"
         self.slots.mkdir()
 

@@ -71,7 +71,7 @@ class ReportPage(ScriptedWorld):
         super().setUp()
         self.write("sweep.yaml", SWEEP)
         self.write("pages.yaml", REPORT)
-        (self.root / "home/figures").symlink_to(FIGURES)
+        (self.root / "home/venv").symlink_to(VENV)
         done = self.petlab("run", "sweep.yaml", "--slots", 2, "--retry-delay", "10ms", "--retries",
                            0, "--worker", WORKER)
         self.assertEqual(done.code, 1, done)  # because of the broken variant
@@ -435,9 +435,9 @@ if __name__ == "__main__":
     python = there.stdout.strip()
     if not os.path.samefile(os.path.dirname(os.path.dirname(python)), sys.prefix):
         os.execv(python, [python, *sys.argv])
-    FIGURES = real_home() / "figures"
-    if not (FIGURES / ".package").exists():
-        skip(f"{FIGURES} is not there; scripts/setup.sh makes it")
+    VENV = real_home() / "venv"
+    if not list(VENV.glob("lib/python3*/site-packages/vl_convert")):
+        skip(f"vl-convert-python is not in {VENV}; scripts/setup.sh installs it")
     import axe_playwright_python
     from playwright.sync_api import expect, sync_playwright
     AXE = (pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()

@@ -34,8 +34,8 @@ Report small_figure() {
 }
 
 TEST_CASE("A figure is drawn as SVG, PDF and PNG without a browser", "[reports]") {
-  if (!std::filesystem::exists(figure_tools(home()) / ".package")) {
-    testing::skip(figure_tools(home()).string() + " is not there (scripts/setup.sh makes it)");
+  if (const std::string& missing = page_script(home()).missing; !missing.empty()) {
+    testing::skip(missing);
     return;
   }
   const std::string specification = to_vega_lite(std::get<Figure>(small_figure().sections[0]));
@@ -58,19 +58,70 @@ TEST_CASE("A figure is drawn as SVG, PDF and PNG without a browser", "[reports]"
   CHECK(html.find("Copyright (c) 2015-2024, University of Washington") != std::string::npos);
 }
 
-TEST_CASE("The error about a missing drawing program has its path", "[reports]") {
+// Installs a program in place of the home's Python.
+std::string write_python(const testing::TempDir& folder, const std::string& text) {
+  const auto python = folder.write("venv/bin/python3", "#!/bin/sh\n" + text);
+  std::filesystem::permissions(python, std::filesystem::perms::owner_all);
+  return python.string();
+}
+
+// Does what draw.py does for page-script, and counts the scripts in the file `made`.
+std::string write_script_maker(const testing::TempDir& folder) {
+  return write_python(folder,
+                      "[ \"$1 $3\" = '-I page-script' ] || exit 9\n"
+                      "echo v-1.js\n"
+                      "[ -e \"$4/v-1.js\" ] && exit\n"
+                      "echo made >> '" +
+                          (folder.path() / "made").string() +
+                          "'\n"
+                          "printf script > \"$5\"\n");
+}
+
+TEST_CASE("Why figures are not drawn is said with the fix", "[reports]") {
   const testing::TempDir folder;
   CHECK(draw({}, folder.path()).empty());
+  const std::string hint = " (--format vega writes the specification, which other tools draw)";
   CHECK_THROWS_WITH(
       draw({{"{}", "svg"}}, folder.path()),
-      Catch::Matchers::StartsWith((folder.path() / "figures/bin/python3").string() +
-                                  ": not there, and SVG, PDF and PNG are drawn by it"));
-  // If the program fails, the error has its output.
-  const auto python =
-      folder.write("figures/bin/python3", "#!/bin/sh\necho no such module >&2\nexit 3\n");
-  std::filesystem::permissions(python, std::filesystem::perms::owner_all);
+      "SVG, PDF and PNG are not drawn: " + (folder.path() / "venv/bin/python3").string() +
+          " is missing; scripts/setup.sh installs it" + hint);
+  const std::string python = write_python(folder, "echo no such file >&2\nexit 3\n");
   CHECK_THROWS_WITH(draw({{"{}", "svg"}}, folder.path()),
-                    python.string() + ": drawing a figure ended with exit code 3: no such module");
+                    python + ": drawing a figure ended with exit code 3: no such file");
+  write_python(folder, "exit 69\n");
+  CHECK_THROWS_WITH(draw({{"{}", "svg"}}, folder.path()),
+                    "SVG, PDF and PNG are not drawn: vl-convert-python is missing; "
+                    "scripts/setup.sh installs it" +
+                        hint);
+  CHECK(page_script(folder.path()).missing ==
+        "vl-convert-python is missing; scripts/setup.sh installs it");
+  RenderOptions options;
+  options.home = folder.path();
+  CHECK(to_html(small_figure(), options)
+            .find("the figure is not drawn here: vl-convert-python is missing; scripts/setup.sh "
+                  "installs it") != std::string::npos);
+}
+
+TEST_CASE("The page's script is created once and kept in the home", "[reports]") {
+  const testing::TempDir folder;
+  write_script_maker(folder);
+  CHECK(page_script(folder.path()).text == "script");
+  CHECK(page_script(folder.path()).missing.empty());
+  CHECK(testing::read_file(folder.path() / "cache/v-1.js") == "script");
+  // Another path of the same home, because a process asks once for each.
+  folder.write("cache/v-1.js", "kept");
+  CHECK(page_script(folder.path() / ".").text == "kept");
+  CHECK(page_script(folder.path()).text == "script");
+  CHECK(testing::read_file(folder.path() / "made") == "made\n");
+}
+
+TEST_CASE("A home that cannot be written loses only the copy of the page's script", "[reports]") {
+  const testing::TempDir folder;
+  write_script_maker(folder);
+  folder.write("cache", "a file where a folder would be");
+  CHECK(page_script(folder.path()).text == "script");
+  CHECK(page_script(folder.path() / ".").text == "script");
+  CHECK(testing::read_file(folder.path() / "made") == "made\nmade\n");
 }
 
 }  // namespace

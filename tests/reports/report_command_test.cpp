@@ -351,10 +351,10 @@ TEST_CASE("A figure's specification is written without a drawing program, with t
   CHECK(ran.code == 0);
   CHECK(ran.out.find("wrote " + out + "/curve.vl.json\n") != std::string::npos);
   CHECK(ran.out.find(".svg") == std::string::npos);
-  CHECK(ran.err == "petlab: " + (folder.path() / "home/figures/bin/python3").string() +
-                       ": not there, and SVG, PDF and PNG are drawn by it; scripts/setup.sh puts "
-                       "it in place (a specification, which other tools draw, comes with --format "
-                       "vega)\n");
+  CHECK(ran.err == "petlab: SVG, PDF and PNG are not drawn: " +
+                       (folder.path() / "home/venv/bin/python3").string() +
+                       " is missing; scripts/setup.sh installs it (--format vega writes the "
+                       "specification, which other tools draw)\n");
   all.insert(all.end(), {"--format", "svg,vega"});
   CHECK(petlab(all).code == 1);
   std::vector<std::string> shown = curve;

@@ -61,10 +61,11 @@ std::optional<std::string> open_cuda(const char* library) {
     const std::string why = error == nullptr ? library : error;
     if (why.rfind(library, 0) == 0) {
       return std::string("LibTorch is a CPU build without ") + library +
-             "; if nvidia-smi works, scripts/setup.sh installs a CUDA build";
+             "; if nvidia-smi works, install a CUDA build of torch (scripts/setup.sh does that)";
     }
     return "the CUDA back end of LibTorch cannot be opened: " + why +
-           "; if nvidia-smi works, scripts/setup.sh installs the missing libraries";
+           "; if nvidia-smi works, install the CUDA libraries of torch (scripts/setup.sh does "
+           "that)";
   }
   if (!at::detail::getCUDAHooks().hasCUDART()) {
     return "LibTorch already ran without CUDA in this process: train on CPUs and GPUs in separate "

@@ -25,7 +25,7 @@ TEST_CASE("a CPU build of LibTorch and CUDA opened too late are reported differe
           "[trainer]") {
   CHECK(internal::open_cuda("libno_such_library.so") ==
         "LibTorch is a CPU build without libno_such_library.so; if nvidia-smi works, "
-        "scripts/setup.sh installs a CUDA build");
+        "install a CUDA build of torch (scripts/setup.sh does that)");
   // A library that exists but brings no CUDA looks like CUDA opened too late.
   CHECK(internal::open_cuda("libm.so.6") ==
         "LibTorch already ran without CUDA in this process: train on CPUs and GPUs in separate "
