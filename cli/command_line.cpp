@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/build_info.h"
 #include "base/nearest_word.h"
 #include "base/shown.h"
 #include "cli/answers/best.h"
@@ -195,8 +196,10 @@ int run(int argc, const char* const* argv, Streams streams) {
 int run(std::span<const Subcommand> table, int argc, const char* const* argv, Streams streams) {
   const DatabaseNotices notices(streams.err);
   CLI::App app("petlab runs ablation sweeps of parameter-efficient transfer learning", "petlab");
-  app.set_version_flag("--version", fmt::format("petlab {}, database version {}", kVersion,
-                                                results::kDatabaseVersion));
+  const base::BuildInfo& build = base::build_info();
+  app.set_version_flag("--version", fmt::format("petlab {} ({}, {}, {}), database version {}",
+                                                kVersion, base::commit_text(build), build.compiler,
+                                                build.flags, results::kDatabaseVersion));
   app.formatter(help_format());
   app.set_help_flag("-h,--help", "show this help");
   app.require_subcommand(1);

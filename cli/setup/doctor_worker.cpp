@@ -17,7 +17,8 @@ using State = Check::State;
 
 void look_at_libtorch(const orchestrator::WorkerDescription& description, Diagnosis& diagnosis) {
   if (description.libtorch.empty()) return;
-  const fs::path folder = fs::path(description.libtorch).parent_path().parent_path();
+  const fs::path folder =
+      fs::path(description.libtorch).lexically_normal().parent_path().parent_path();
   std::string version;
   std::ifstream wheel(folder / "version.py");
   for (std::string row; std::getline(wheel, row);) {
