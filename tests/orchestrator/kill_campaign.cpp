@@ -19,6 +19,9 @@
 //
 // The experiment is one whole from start to end, so it is in one file.
 //
+// With several programs (--petlab, a new and an old version), each start takes one at random, so
+// that both work on one database. An old one may refuse a database that a new one has updated.
+//
 // Before a kill all processes are suspended (SIGSTOP), so that each one's phase is certain.
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -71,7 +74,7 @@ using Clock = std::chrono::steady_clock;
 struct Options {
   std::int64_t kills = 100;
   std::uint64_t seed = 1;
-  std::string petlab;
+  std::vector<std::string> petlab;  // files named petlab, the newest version first
   std::string worker;
   std::string faults;  // the library built from tests/support/fault_shim.cpp
   std::string sweep;   // empty: a sweep for the scripted worker
@@ -256,7 +259,9 @@ class Campaign {
               const std::string& faults) {
     ++tally_.starts;
     std::cout.flush();
-    std::vector<std::string> words = {options_.petlab, "run", sweep_.string(), "--quiet"};
+    const std::string& program = options_.petlab[next_program_];
+    if (options_.petlab.size() > 1) next_program_ = below(options_.petlab.size());
+    std::vector<std::string> words = {program, "run", sweep_.string(), "--quiet"};
     const auto option = [&](const char* name, const std::string& value) {
       words.insert(words.end(), {name, value});
     };
@@ -290,8 +295,7 @@ class Campaign {
   Run start_disturbed(const fs::path& database, const fs::path& runs, bool disturb, bool first) {
     Run run;
     run.trace = folder_ / fmt::format("trace-{}", tally_.starts);
-    const std::string program = fs::path(options_.petlab).filename().string();
-    std::string faults = fmt::format("trace program={} file={}", program, run.trace.string());
+    std::string faults = fmt::format("trace program=petlab file={}", run.trace.string());
     std::string point;
     const std::string rare = std::exchange(tally_.next_call, "");
     const std::size_t choice = !disturb ? 0 : first ? 10 : rare.empty() ? below(10) : 4;
@@ -307,8 +311,8 @@ class Campaign {
           tally_.known_calls.at(rare.empty() ? one_of_the_least(tally_.calls) : rare);
       const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(call.most, 1, 60));
       const std::size_t at = 1 + below(below(2) == 0 ? most : std::min<std::size_t>(most, 3));
-      faults += fmt::format(";kill program={} calls={} path={} at={}{}", program, call.name,
-                            call.path, at, below(2) == 0 ? " torn" : "");  // if the call is a write
+      faults += fmt::format(";kill program=petlab calls={} path={} at={}{}", call.name, call.path,
+                            at, below(2) == 0 ? " torn" : "");  // if the call is a write
     }
     run.armed = choice >= 4;
     run.pid = start(database, runs, point, faults);
@@ -445,7 +449,7 @@ class Campaign {
         if (!WIFEXITED(*run.status)) continue;
         const int code = WEXITSTATUS(*run.status);
         complete = complete || code == 0;
-        if (code != 0 && !stopped_slot()) {
+        if (code != 0 && !stopped_slot() && !refused()) {
           tally_.problems.push_back(
               fmt::format("petlab ended with exit code {}:\n{}", code,
                           log_.substr(log_.size() - std::min<std::size_t>(log_.size(), 2000))));
@@ -457,6 +461,7 @@ class Campaign {
     // next start, which finds everything done, cleans up after it. A newly forked guardian holds
     // its locks until it is scheduled.
     wait_for_left_over();
+    next_program_ = 0;
     const pid_t last = start(database, runs, "", "");
     int status = 0;
     ::waitpid(last, &status, 0);
@@ -469,6 +474,12 @@ class Campaign {
   // Three workers in a row that died before they began disable a slot. Kills can cause that.
   bool stopped_slot() const {
     return log_.find("three workers in a row", log_checked_) != std::string::npos;
+  }
+
+  // An old program refuses a database that a new one has updated.
+  bool refused() const {
+    return options_.petlab.size() > 1 &&
+           log_.find("this petlab knows up to", log_checked_) != std::string::npos;
   }
 
   // Waits mostly up to the pace, sometimes longer so that trials progress. Returns true once all
@@ -722,6 +733,7 @@ class Campaign {
   results::QueryResult wanted_;
   double undisturbed_seconds_ = 0;
   std::map<pid_t, Clock::time_point> zombies_;
+  std::size_t next_program_ = 0;
   bool half_made_ = false;  // the last start was meant to leave incomplete claims
   std::string log_;
   std::size_t log_checked_ = 0;
@@ -732,14 +744,15 @@ class Campaign {
 int main(int argc, char** argv) {
   const fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
   Options options;
-  options.petlab = (here / "petlab").string();
+  options.petlab = {(here / "petlab").string()};
   options.worker = (here / "scripted-worker").string();
   options.faults = (here / "petlab-faults.so").string();
   options.folder = fs::temp_directory_path() / fmt::format("petlab-kill-campaign-{}", ::getpid());
   CLI::App app("Kills petlab at random and checks that nothing is lost");
   app.add_option("--kills", options.kills, "how many kills");
   app.add_option("--seed", options.seed, "of the random choices");
-  app.add_option("--petlab", options.petlab, "the program under test");
+  app.add_option("--petlab", options.petlab,
+                 "the program under test; several, newest first: each start takes one");
   app.add_option("--worker", options.worker, "the worker");
   app.add_option("--faults", options.faults, "the library that kills at calls");
   app.add_option("--sweep", options.sweep, "a sweep file of short trials for that worker");
