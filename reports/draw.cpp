@@ -67,17 +67,17 @@ std::string run_draw(const std::filesystem::path& home, const std::filesystem::p
 std::string cached_script(const std::filesystem::path& home) {
   const base::TemporaryFolder workshop("petlab-draw");
   const std::filesystem::path cache = home / "cache";
-  const std::filesystem::path made = workshop.path() / "page-script.js";
+  const std::filesystem::path created = workshop.path() / "page-script.js";
   const std::string printed =
-      run_draw(home, workshop.path(), {"page-script", cache.string(), made.string()});
-  const std::filesystem::path kept = cache / base::trimmed(printed);
-  const std::optional<std::string> text = base::read_file_if_any(made, kLargestScript);
-  if (!text) return base::read_file(kept, kLargestScript);
+      run_draw(home, workshop.path(), {"page-script", cache.string(), created.string()});
+  const std::filesystem::path cached = cache / base::trimmed(printed);
+  const std::optional<std::string> text = base::read_file_if_any(created, kLargestScript);
+  if (!text) return base::read_file(cached, kLargestScript);
   try {
     // Without a home, the path would be in the current folder.
     if (!home.empty()) {
       std::filesystem::create_directories(cache);
-      base::write_file_atomically(kept, *text);
+      base::write_file_atomically(cached, *text);
     }
   } catch (const base::Error&) {
     // A home that cannot be written costs the next page the two seconds of creating it.
