@@ -113,8 +113,8 @@ cp "$new/usr/lib/$triple"/{libzstd,libssl,libcrypto}.a "$made/lib"
 cp /usr/lib/$triple/{libyaml-cpp,libsqlite3,libSQLiteCpp,libz,libarchive,liblzma,libbz2}.a \
   /usr/lib/$triple/{libnettle,libpcre2-8,libicui18n,libicuuc,libjemalloc_pic}.a "$made/lib"
 cp /usr/lib/$triple/libboost_system.a "$made/lib"
-# XAR, which petlab neither reads nor writes, would bring in libxml2.
-printf 'struct archive;\nint archive_write_set_format_xar(struct archive* a) { return a ? -30 : -30; }\n' |
+# XAR, which petlab neither reads nor writes, would bring in libxml2. -30 is ARCHIVE_FATAL.
+echo 'int archive_write_set_format_xar(void* archive) { (void)archive; return -30; }' |
   gcc -x c -O2 -fPIC -c - -o "$scratch/no_xar.o"
 ar d "$made/lib/libarchive.a" archive_write_set_format_xar.o
 ar rs "$made/lib/libarchive.a" "$scratch/no_xar.o"
