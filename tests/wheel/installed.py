@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests an installed wheel: its launcher with several torches, and one trial's numbers beside the
-source build's.
+"""Tests an installed wheel: its launcher with several torches, and whether a trial gets the same
+numbers as with the source build.
 
 usage: installed.py WHEEL FOLDER_OF_PROGRAMS    after scripts/wheels.sh, which also sets up torch
 """
