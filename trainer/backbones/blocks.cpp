@@ -87,18 +87,29 @@ Tensor FeedForwardBlock::operator()(const Pass& pass, std::int64_t layer, const 
 
 Tensor close_sub_layer(const Pass& pass, const SubLayerEnd& end, const Tensor& output,
                        const Tensor& residual, const PackedRows& rows) {
-  const bool hooked = pass.hooks.acts_on(end.site);
   const HookPlace place{end.site, end.layer, rows.trial_rows};
-  Tensor changed = output;
-  if (hooked) changed = pass.hooks.before_dropout({place, residual, changed, end.norm});
-  if (!hooked && pass.drops()) {
-    const DropoutPlace dropped = pass.place(end.dropout, end.layer, rows);
-    return end.norm == nullptr ? add_dropped(changed, residual, dropped)
-                               : add_dropped_norm(changed, residual, *end.norm, dropped);
+  std::optional<DropoutPlace> dropped;
+  if (pass.drops()) dropped.emplace(pass.place(end.dropout, end.layer, rows));
+  const auto drop_hidden = [&](const Tensor& x) { return dropped ? drop(x, *dropped) : x; };
+  Tensor added;
+  if (pass.hooks.acts_after_dropout(end.site)) {
+    DroppedAndNormed both;
+    if (end.norm == nullptr) {
+      both.dropped = drop_hidden(output);
+      both.normed = both.dropped + residual;
+    } else {
+      both = dropped_and_normed(output, residual, *end.norm, dropped ? &*dropped : nullptr);
+    }
+    added = pass.hooks.after_dropout({place, both.dropped, both.normed});
+  } else if (pass.hooks.acts_on(end.site)) {
+    added = drop_hidden(pass.hooks.before_dropout({place, output}));
+  } else if (dropped) {
+    return end.norm == nullptr ? add_dropped(output, residual, *dropped)
+                               : add_dropped_norm(output, residual, *end.norm, *dropped);
+  } else {
+    added = output;
   }
-  changed = pass.drop(changed, end.dropout, end.layer, rows);
-  if (hooked) changed = pass.hooks.after_dropout({place, residual, changed, end.norm});
-  return end.norm == nullptr ? residual + changed : add_norm(changed, residual, *end.norm);
+  return end.norm == nullptr ? residual + added : add_norm(added, residual, *end.norm);
 }
 
 }  // namespace petlab::trainer

@@ -4,7 +4,6 @@
 #include <optional>
 #include <span>
 
-#include "trainer/compute/layer_norm.h"
 #include "trainer/compute/torch.h"
 
 namespace petlab::trainer {
@@ -37,9 +36,10 @@ struct HookPlace {
 /// A sub-layer's output, as passed to a hook.
 struct SubLayerOutput {
   HookPlace place;
-  Tensor residual;                  // (rows, d_model): the input of the sub-layer
-  Tensor output;                    // (rows, d_model)
-  const LayerNorm* norm = nullptr;  // applied to output + residual afterwards, if any
+  Tensor output;  // (rows, d_model)
+  /// output plus the sub-layer's input, normalised if the sub-layer ends with a norm. Only after
+  /// dropout.
+  Tensor sum = {};
 };
 
 /// A projection's output, as passed to a hook.
@@ -57,11 +57,13 @@ struct Prefix {
 
 /// The interface that a backbone calls at its sites. Backbones depend only on hooks, not on
 /// modules; modules depend only on hooks and carriers, not on the layers around them. The defaults
-/// change nothing, and sites for which `acts_on` is false are never called.
+/// change nothing. after_dropout is called at sites for which acts_after_dropout is true, the
+/// others at sites for which acts_on is true.
 class Hooks {
  public:
   virtual ~Hooks() = default;
   virtual bool acts_on(Site) const { return false; }
+  virtual bool acts_after_dropout(Site) const { return false; }
   /// Receives the sub-layer's output before its dropout. Returns the replacement.
   virtual Tensor before_dropout(const SubLayerOutput& at) const { return at.output; }
   /// Receives the sub-layer's output after its dropout, before residual and norm. Returns the

@@ -3,6 +3,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "trainer/compute/device_rows.h"
 #include "trainer/compute/dropout_draws.h"
 #include "trainer/compute/row_kernels.h"
 #include "trainer/compute/tensors.h"
@@ -72,6 +73,7 @@ class DropFunction : public Function<DropFunction> {
 
 Tensor times_multipliers(const Tensor& x, const DropoutPlace& at) {
   if (x.device().is_cpu()) return x * dropout_multipliers(at, x.size(1), x.scalar_type());
+  if (const std::optional<Tensor> dropped = device_dropped(x, {}, at)) return *dropped;
   if (at.draws == nullptr) throw std::logic_error("dropout of rows that are not on the device");
   return drop_by(x, at.draws->kept(at.of, {at.purpose, at.layer}, at.p, x.size(1)), at.p);
 }
@@ -120,6 +122,7 @@ Tensor drop_positive(const Tensor& x, const DropoutPlace& at) {
 }
 
 Tensor add_dropped(const Tensor& x, const Tensor& residual, const DropoutPlace& at) {
+  if (const std::optional<Tensor> sum = device_dropped(x, residual, at)) return *sum;
   if (!is_float_on_cpu(x)) return residual + times_multipliers(x, at);
   return DropFunction::apply(x, std::optional(residual), Dropped::itself, at);
 }

@@ -205,6 +205,24 @@ Tensor DropoutDraws::drawn_by(DeviceKernels& kernels, const Dropout& of,
   return kept;
 }
 
+std::vector<Tensor> DropoutDraws::set_arguments(RowDropout& arguments, const Dropout& of,
+                                                const DrawnPlace& place, double p) const {
+  if (examples_.dim() != 1) throw std::logic_error("dropout of rows that are no list");
+  const Tensor table = round_keys_of(of, {&place, 1}, examples_.device());
+  const Tensor keys =
+      table.select(0, static_cast<std::int64_t>(place.purpose)).select(0, place.layer);
+  arguments.round_keys = long_numbers(keys);
+  arguments.word_stride = static_cast<int>(keys.stride(1));
+  arguments.trials = static_cast<int>(keys.size(2));
+  arguments.trial = long_numbers(trials_);
+  arguments.example = long_numbers(examples_);
+  arguments.position = long_numbers(positions_);
+  arguments.step = static_cast<unsigned>(of.step);
+  arguments.dropped = dropped_of_65536(p);
+  arguments.kept_scale = dropout_scale(p);
+  return {table, trials_, examples_, positions_};
+}
+
 Tensor DropoutDraws::drawn_by_operations(const Dropout& of, std::span<const DrawnPlace> places,
                                          double p, std::int64_t width) const {
   const at::NoGradGuard no_grad;

@@ -8,6 +8,8 @@
 #include "trainer/compute/dropout.h"
 #include "trainer/compute/torch.h"
 
+struct RowDropout;
+
 namespace petlab::trainer {
 
 /// The keys of each Philox round for each dropout stream of these trials: (purposes, layers,
@@ -47,6 +49,11 @@ class DropoutDraws {
   /// Draws (places, rows…, width) of kBool in a kernel, for at most DropoutArguments::kMostPlaces.
   Tensor drawn_by(DeviceKernels& kernels, const Dropout& of, std::span<const DrawnPlace> places,
                   double p, std::int64_t width) const;
+
+  /// Sets the arguments of a kernel that draws a list of rows itself. Returns the tensors that they
+  /// point to, which the caller must keep.
+  std::vector<Tensor> set_arguments(RowDropout& arguments, const Dropout& of,
+                                    const DrawnPlace& place, double p) const;
 
  private:
   /// A list of places. `kept` holds the draws of those from `first` on.

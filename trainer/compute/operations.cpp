@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "trainer/compute/device_rows.h"
 #include "trainer/compute/products.h"
 #include "trainer/compute/row_kernels.h"
 #include "trainer/compute/tensors.h"
@@ -405,16 +406,28 @@ Tensor apply_gelu_between(const Tensor& x, const LinearLayer& inner, const Linea
 }
 
 Tensor add_norm(const Tensor& a, const Tensor& b, const LayerNorm& norm) {
+  if (const auto sum = device_normed(a, b, norm, nullptr, false)) return sum->normed;
   if (!is_float_on_cpu(a) || norm.weight.requires_grad()) return norm(a + b);
   return AddNormFunction::apply(a, b, norm.weight, norm.bias, norm.eps);
 }
 
 Tensor add_dropped_norm(const Tensor& a, const Tensor& b, const LayerNorm& norm,
                         const DropoutPlace& place) {
+  if (const auto sum = device_normed(a, b, norm, &place, false)) return sum->normed;
   if (!is_float_on_cpu(a) || norm.weight.requires_grad()) {
     return add_norm(drop(a, place), b, norm);
   }
   return AddDroppedNormFunction::apply(a, b, norm, place);
+}
+
+DroppedAndNormed dropped_and_normed(const Tensor& a, const Tensor& b, const LayerNorm& norm,
+                                    const DropoutPlace* place) {
+  if (place == nullptr) return {a, add_norm(a, b, norm)};
+  if (const auto both = device_normed(a, b, norm, place, true)) {
+    return {both->dropped, both->normed};
+  }
+  const Tensor dropped = drop(a, *place);
+  return {dropped, add_norm(dropped, b, norm)};
 }
 
 Tensor apply_gelu(const Tensor& x) {

@@ -42,6 +42,12 @@ Tensor add_norm(const Tensor& a, const Tensor& b, const LayerNorm& norm);
 /// norm(drop(a) + b), in one pass over the rows, with bitwise the same result.
 Tensor add_dropped_norm(const Tensor& a, const Tensor& b, const LayerNorm& norm,
                         const DropoutPlace& place);
+struct DroppedAndNormed {
+  Tensor dropped, normed;
+};
+/// drop(a), or a if `place` is nullptr, and the norm of its sum with b.
+DroppedAndNormed dropped_and_normed(const Tensor& a, const Tensor& b, const LayerNorm& norm,
+                                    const DropoutPlace* place);
 
 /// gelu in its erf form.
 Tensor apply_gelu(const Tensor& x);

@@ -1,7 +1,6 @@
 #include <cmath>
 
 #include "trainer/backbones/blocks.h"
-#include "trainer/compute/operations.h"
 #include "trainer/modules/module.h"
 
 namespace petlab::trainer {
@@ -46,14 +45,13 @@ class Adapter final : public Module {
 
   std::vector<MaskedWeight*> weights() override { return {&down_, &down_bias_, &up_, &up_bias_}; }
 
-  bool acts_on(Site site) const override { return site == Site::feed_forward_output; }
+  bool acts_after_dropout(Site site) const override { return site == Site::feed_forward_output; }
 
   Tensor after_dropout(const SubLayerOutput& at) const override {
     const std::int64_t l = at.place.layer;
-    const Tensor a =
-        at.norm == nullptr ? at.output + at.residual : add_norm(at.output, at.residual, *at.norm);
-    const Tensor inner = activate(
-        trial_linear(a, down_.layer(l), down_bias_.layer(l), at.place.trial_rows), activation_);
+    const Tensor inner =
+        activate(trial_linear(at.sum, down_.layer(l), down_bias_.layer(l), at.place.trial_rows),
+                 activation_);
     return trial_linear(inner, up_.layer(l), up_bias_.layer(l), at.place.trial_rows) + at.output;
   }
 

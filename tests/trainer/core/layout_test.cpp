@@ -77,10 +77,9 @@ class PaddedEncoder {
   Tensor close(Site site, std::int64_t l, const Tensor& output, const Tensor& residual,
                const LayerNorm& after, Purpose purpose) const {
     const Tensor dropped = drop(output, purpose, l);
-    const Tensor changed =
-        module_.acts_on(site) ? module_.after_dropout({{site, l, rows_}, residual, dropped, &after})
-                              : dropped;
-    return after(changed + residual);
+    if (!module_.acts_after_dropout(site)) return after(dropped + residual);
+    const Tensor sum = after(dropped + residual);
+    return after(module_.after_dropout({{site, l, rows_}, dropped, sum}) + residual);
   }
 
   Tensor layer(std::int64_t l, const Tensor& x) const {

@@ -16,16 +16,10 @@ using petlab::testing::device_counts;
 using petlab::testing::DeviceCounts;
 using petlab::testing::emulated_launches;
 using petlab::testing::emulates_kernels;
+using petlab::testing::normal_rows;
 using petlab::testing::tested_device;
 
 namespace {
-
-Tensor some_rows(std::int64_t rows, std::int64_t width, std::uint64_t number) {
-  Tensor numbers = at::empty({rows, width}, at::kFloat);
-  fill_normal(7, number, 1.0,
-              {numbers.mutable_data_ptr<float>(), static_cast<std::size_t>(numbers.numel())});
-  return numbers;
-}
 
 PackedSequences of_lengths(const std::vector<std::int64_t>& lengths) {
   PackedSequences sequences;
@@ -49,7 +43,7 @@ TEST_CASE("launches of attention on a device depend on the number of length clas
   const auto kernels_of = [&](const std::vector<std::int64_t>& lengths) {
     const PackedSequences sequences = of_lengths(lengths);
     const std::int64_t rows = sequences.tokens() + 3;
-    const Tensor x = on_device(some_rows(rows, 16, 1), tested_device()).requires_grad_(true);
+    const Tensor x = on_device(normal_rows(rows, 16, 1), tested_device()).requires_grad_(true);
     AttentionShape shape{sequences, sequences.offsets, 2};
     const AttentionBuckets buckets = attention_buckets(shape, rows, 1, tested_device());
     shape.buckets = &buckets;
@@ -71,7 +65,7 @@ TEST_CASE("attention scores of bfloat16 inputs are never rounded to bfloat16",
   const PackedSequences sequences = of_lengths({40, 33, 19});
   const std::int64_t rows = sequences.tokens(), heads = 2, width = heads * 8;
   const auto short_rows = [&](std::uint64_t number, double factor) {
-    return (some_rows(rows, width, number) * factor).to(at::kBFloat16);
+    return (normal_rows(rows, width, number) * factor).to(at::kBFloat16);
   };
   // Scores up to about 30, which bfloat16 would round to multiples of an eighth.
   const Tensor q = short_rows(1, 3), k = short_rows(2, 3), v = short_rows(3, 1);
@@ -106,9 +100,9 @@ TEST_CASE("evaluation uses the device's kernel for packed sequences", "[trainer]
   const PackedSequences others = of_lengths({3, 1, 5, 20, 2});
   const PackedSequences& queries = cross ? others : keys;
   const std::int64_t rows = queries.tokens() + filling;
-  const Tensor q = some_rows(rows, width, 1);
-  const Tensor k = some_rows(keys.tokens() + 1, width, 2);
-  const Tensor v = some_rows(keys.tokens() + 1, width, 3);
+  const Tensor q = normal_rows(rows, width, 1);
+  const Tensor k = normal_rows(keys.tokens() + 1, width, 2);
+  const Tensor v = normal_rows(keys.tokens() + 1, width, 3);
   AttentionShape shape{keys, queries.offsets, heads};
   shape.scaled = scaled;
   const at::NoGradGuard no_grad;
@@ -137,13 +131,13 @@ TEST_CASE("evaluation uses the device's kernel for packed sequences", "[trainer]
     attention(there(q.to(type)), there(k.to(type)), there(v.to(type)), prefix, of, nullptr);
   };
   const auto prefix_of = [&](at::ScalarType type) {
-    return Prefix{there(some_rows(3, width, 4).to(type).unsqueeze(0)),
-                  there(some_rows(3, width, 5).to(type).unsqueeze(0))};
+    return Prefix{there(normal_rows(3, width, 4).to(type).unsqueeze(0)),
+                  there(normal_rows(3, width, 5).to(type).unsqueeze(0))};
   };
   attend(shape, prefix_of(at::kFloat), at::kFloat);
   attend(shape, std::nullopt, at::kDouble);
   AttentionShape with_bias = shape;
-  with_bias.position_bias = there(some_rows(heads, 2 * 33 - 1, 6));
+  with_bias.position_bias = there(normal_rows(heads, 2 * 33 - 1, 6));
   attend(with_bias, std::nullopt, at::kFloat);
   AttentionShape narrow = shape;
   narrow.num_heads = 8;  // d_head is 2, less than the kernel loads at a time
@@ -174,12 +168,12 @@ TEST_CASE("attention on a device gives the CPU's outputs and gradients", "[train
   dropout.seeds = {3, 4};
   const auto run = [&](at::Device device) {
     const auto there = [&](std::int64_t of_rows, std::uint64_t number) {
-      return on_device(some_rows(of_rows, width, number).to(at::kDouble), device);
+      return on_device(normal_rows(of_rows, width, number).to(at::kDouble), device);
     };
     AttentionShape device_shape = shape;
     if (biased) {
       device_shape.position_bias =
-          on_device(some_rows(heads, 2 * 70 - 1, 6).to(at::kDouble), device);
+          on_device(normal_rows(heads, 2 * 70 - 1, 6).to(at::kDouble), device);
     }
     Dropout of = dropout;
     std::optional<AttentionBuckets> buckets;

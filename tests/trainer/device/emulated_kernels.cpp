@@ -10,6 +10,7 @@
 
 using std::exp;
 using std::log;
+using std::sqrt;
 
 namespace drawing {
 #include "trainer/compute/kernels/prelude.cu"
@@ -17,8 +18,11 @@ namespace drawing {
 #include "trainer/compute/kernels/dropout.cu"
 }  // namespace drawing
 
-// The text of attention, for each type and head width in the tests.
+// The text of rows and of attention, for each type and head width in the tests.
 #define NUMBER_FLOAT
+namespace float_rows {
+#include "tests/trainer/device/rows_text.inc"
+}  // namespace float_rows
 namespace float_2 {
 #define D_HEAD 2
 #include "tests/trainer/device/attention_text.inc"
@@ -37,6 +41,9 @@ namespace float_40 {
 }  // namespace float_40
 #undef NUMBER_FLOAT
 #define NUMBER_DOUBLE
+namespace double_rows {
+#include "tests/trainer/device/rows_text.inc"
+}  // namespace double_rows
 namespace double_2 {
 #define D_HEAD 2
 #include "tests/trainer/device/attention_text.inc"
@@ -55,6 +62,9 @@ namespace double_40 {
 }  // namespace double_40
 #undef NUMBER_DOUBLE
 #define NUMBER_BFLOAT16
+namespace bfloat16_rows {
+#include "tests/trainer/device/rows_text.inc"
+}  // namespace bfloat16_rows
 namespace bfloat16_2 {
 #define D_HEAD 2
 #include "tests/trainer/device/attention_text.inc"
@@ -87,6 +97,13 @@ DropoutArguments opened_arguments(DropoutArguments a) {
   open(a.round_keys), open(a.trial), open(a.example), open(a.position), open(a.kept);
   return a;
 }
+RowArguments opened_arguments(RowArguments a) {
+  open(a.dropout.round_keys), open(a.dropout.trial), open(a.dropout.example);
+  open(a.dropout.position), open(a.x), open(a.y), open(a.output), open(a.weight), open(a.bias);
+  open(a.dropped), open(a.normalised), open(a.inverse), open(a.output_gradient);
+  open(a.dropped_gradient), open(a.x_gradient), open(a.y_gradient);
+  return a;
+}
 AttentionArguments opened_arguments(AttentionArguments a) {
   open(a.query), open(a.key), open(a.value), open(a.prefix_key), open(a.prefix_value);
   open(a.bias), open(a.query_starts), open(a.key_starts), open(a.trial), open(a.example);
@@ -116,6 +133,7 @@ void run(void (*kernel)(Arguments), const KernelGrid& grid, const void* given) {
 }
 
 using Attention = void (*)(AttentionArguments);
+using Rows = void (*)(RowArguments);
 
 class EmulatedKernels : public trainer::DeviceKernels {
  public:
@@ -123,10 +141,21 @@ class EmulatedKernels : public trainer::DeviceKernels {
               const KernelGrid& grid, const void* arguments) override {
     ++launches;
     if (file == "dropout") return run(&drawing::dropout_kept, grid, arguments);
+    if (file == "rows") return run(rows(kernel, form.number), grid, arguments);
     run(attention(kernel, form), grid, arguments);
   }
 
  private:
+  static Rows rows(const std::string& kernel, at::ScalarType number) {
+    const auto of = [&](Rows dropped, Rows normed, Rows backward) {
+      return kernel == "rows_dropped" ? dropped : kernel == "rows_normed" ? normed : backward;
+    };
+#define ROWS(name) of(&name::rows_dropped, &name::rows_normed, &name::rows_normed_backward)
+    return number == at::kDouble     ? ROWS(double_rows)
+           : number == at::kBFloat16 ? ROWS(bfloat16_rows)
+                                     : ROWS(float_rows);
+#undef ROWS
+  }
   static Attention attention(const std::string& kernel, const KernelForm& form) {
     const auto of = [&](Attention forward, Attention to_query, Attention to_keys) {
       return kernel == "attention_forward"    ? forward

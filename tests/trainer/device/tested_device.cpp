@@ -6,6 +6,7 @@
 
 #include "tests/trainer/device/emulated_kernels.h"
 #include "trainer/compute/devices.h"
+#include "trainer/compute/random_stream.h"
 
 namespace petlab::testing {
 namespace {
@@ -30,5 +31,13 @@ at::Device tested_device() {
 
 bool counts_what_is_tested() { return !is_named("cuda"); }
 bool emulates_kernels() { return is_named("kernels"); }
+
+at::Tensor normal_rows(std::int64_t rows, std::int64_t width, std::uint64_t number) {
+  at::Tensor numbers = at::empty({rows, width}, at::kFloat);
+  trainer::fill_normal(
+      7, number, 1.0,
+      {numbers.mutable_data_ptr<float>(), static_cast<std::size_t>(numbers.numel())});
+  return numbers;
+}
 
 }  // namespace petlab::testing

@@ -14,4 +14,7 @@ bool counts_what_is_tested();
 /// True if it is the pretend device with petlab's kernels.
 bool emulates_kernels();
 
+/// (rows, width) of normal random numbers, on the host; each `number` has its own.
+at::Tensor normal_rows(std::int64_t rows, std::int64_t width, std::uint64_t number);
+
 }  // namespace petlab::testing

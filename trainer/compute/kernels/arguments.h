@@ -29,6 +29,44 @@ struct DropoutArguments {
   unsigned char* kept;  // (places, rows, width)
 };
 
+/// Warps per block of the kernels of rows. A warp computes a row.
+constexpr int kRowsABlock = 4;
+
+/// Dropout of rows at one place, as fill_dropout draws it.
+struct RowDropout {
+  const long long* round_keys;  // of the place, as in DropoutArguments
+  int word_stride;
+  int trials;
+  const long long* trial;  // (rows); not read if there is one trial
+  const long long* example;
+  const long long* position;
+  unsigned step;
+  unsigned dropped;  // the lowest of 65536 values that mean 0; 0: without dropout
+  float kept_scale;  // multiplier of a number that is kept
+};
+
+/// norm(drop(x) + y), drop(x) + y alone, and their gradients. All but `inverse` and `dropout` have
+/// the number's type, and the shape (rows, width) unless it is given.
+struct RowArguments {
+  RowDropout dropout;
+  long long rows, width;
+  const void* x;
+  const void* y;  // or null
+  void* output;
+  // For a norm.
+  const void* weight;  // (width)
+  const void* bias;    // (width)
+  double eps;
+  void* dropped;     // drop(x), or null
+  void* normalised;  // (output - bias) / weight, for backward; or null
+  void* inverse;     // (rows) of the sum's type: 1 / deviation; only with `normalised`
+  // Backward of a norm.
+  const void* output_gradient;   // or null
+  const void* dropped_gradient;  // or null
+  void* x_gradient;              // or null
+  void* y_gradient;
+};
+
 /// Attention of packed sequences (attention.h) and its gradients. Sequence s has the queries
 /// [query_starts[s], query_starts[s + 1]) and sees its trial's prefix and, after it, the keys
 /// [key_starts[s], key_starts[s + 1]).

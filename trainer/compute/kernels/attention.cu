@@ -3,12 +3,10 @@
 // queries; each lane handles one of the 32 keys. Scores are not stored: backward computes them
 // again. No two blocks add to the same number, so sums have a fixed order.
 
-constexpr int kLanes = 32;
 constexpr int kWarps = attention_warps(D_HEAD, sizeof(Sum));
 constexpr int kEach = kAttentionRowsAWarp;  // queries (or keys) per warp
 constexpr int kOwn = kWarps * kEach;
 constexpr int kColumns = (D_HEAD + kLanes - 1) / kLanes;  // per lane
-constexpr unsigned kAll = 0xFFFFFFFFu;
 /// Any 32 consecutive numbers span at most five of Philox's blocks of eight.
 constexpr int kDrawnBlocks = 5;
 
@@ -118,11 +116,6 @@ __device__ inline void write(Number* to, const Sum (&sums)[kColumns], Sum scale,
   }
 }
 
-__device__ inline Sum warp_sum(Sum of) {
-#pragma unroll
-  for (int apart = kLanes / 2; apart > 0; apart /= 2) of += __shfl_xor_sync(kAll, of, apart);
-  return of;
-}
 __device__ inline Sum warp_max(Sum of) {
 #pragma unroll
   for (int apart = kLanes / 2; apart > 0; apart /= 2) {

@@ -1,5 +1,5 @@
-// Shared by the kernels: the types of stored numbers (Number) and of sums (Sum), and Philox. The
-// options define NUMBER_FLOAT, NUMBER_DOUBLE or NUMBER_BFLOAT16.
+// Shared by the kernels: the types of stored numbers (Number) and of sums (Sum), warps, and Philox.
+// The options define NUMBER_FLOAT, NUMBER_DOUBLE or NUMBER_BFLOAT16.
 
 #ifndef KERNEL  // tests on the host define their own
 #define KERNEL extern "C" __global__ void
@@ -27,6 +27,15 @@ typedef float Sum;
 __device__ inline Sum sum_of(Number number) { return number; }
 __device__ inline Number number_of(Sum sum) { return sum; }
 #endif
+
+constexpr int kLanes = 32;  // of a warp
+constexpr unsigned kAll = 0xFFFFFFFFu;
+
+__device__ inline Sum warp_sum(Sum of) {
+#pragma unroll
+  for (int apart = kLanes / 2; apart > 0; apart /= 2) of += __shfl_xor_sync(kAll, of, apart);
+  return of;
+}
 
 struct Words {
   unsigned word[4];
