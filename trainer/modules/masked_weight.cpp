@@ -61,11 +61,9 @@ MaskedWeight::MaskedWeight(WeightPlan plan, const Placement& placement) : plan_(
   if (!merged_apart_) {
     // The leaves share the prototype's memory, so the next step sees what the optimizer writes.
     merged_ = values_.transpose(0, 1);
-    merged_gradient_ = values_gradient_.transpose(0, 1);
   } else {
     const std::int64_t merged_count = plan_.mask == MaskKind::none ? prototypes : plan_.layers;
     merged_ = at::zeros(with_front(merged_count, plan_.trials, plan_.shape), placement.computing());
-    merged_gradient_ = at::zeros_like(merged_);
   }
   if (plan_.mask != MaskKind::none) {
     const auto all = with_front(plan_.trials, plan_.layers, plan_.shape);
@@ -84,7 +82,8 @@ MaskedWeight::MaskedWeight(WeightPlan plan, const Placement& placement) : plan_(
   }
   for (std::int64_t l = 0; l < merged_.size(0); ++l) {
     leaves_.push_back(merged_.select(0, l).detach().requires_grad_(true));
-    leaves_.back().mutable_grad() = merged_gradient_.select(0, l);
+    // Otherwise, backward creates it.
+    if (!merged_apart_) leaves_.back().mutable_grad() = values_gradient_.select(1, l);
   }
 }
 
@@ -146,11 +145,15 @@ void MaskedWeight::merge(std::int64_t task, bool frozen_masks) {
 void MaskedWeight::gather() {
   const at::NoGradGuard no_grad;
   if (!merged_apart_) return;
-  const Tensor gradient =
-      merged_gradient_.transpose(0, 1).to(values_.scalar_type());  // (K, L or P, shape…)
+  std::vector<Tensor> of_layers;
+  for (const Tensor& leaf : leaves_) {
+    of_layers.push_back(leaf.grad().defined() ? leaf.grad() : at::zeros_like(leaf));
+    leaf.mutable_grad() = Tensor();
+  }
+  const Tensor gradient = at::stack(of_layers, 1).to(values_.scalar_type());  // (K, L or P, shape…)
+  of_layers.clear();
   if (plan_.mask == MaskKind::none) {
     values_gradient_ += gradient;
-    merged_gradient_.zero_();
     return;
   }
   const Tensor to_values = gradient * hybrid();
@@ -175,7 +178,6 @@ void MaskedWeight::gather() {
                                                       task_scores_.select(1, task_).sign());
     }
   }
-  merged_gradient_.zero_();
 }
 
 StoredTensor MaskedWeight::stored(std::int64_t trial) {

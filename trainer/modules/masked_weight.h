@@ -89,8 +89,8 @@ class MaskedWeight {
   /// Draws the random masks of trial `k`, one per layer and, with several tasks, one per task.
   /// `parameter` is this weight's number.
   void draw_random_masks(std::int64_t k, std::uint64_t seed, std::uint64_t parameter);
-  /// Computes the masks from the scores (unless `frozen_masks`), merges them into the weights of
-  /// every layer for a batch of `task`, and clears the merged weights' gradients.
+  /// Computes the masks from the scores (unless `frozen_masks`) and merges them into the weights of
+  /// every layer for a batch of `task`.
   void merge(std::int64_t task, bool frozen_masks = false);
   /// The merged weight of layer l: (K, shape…).
   const Tensor& layer(std::int64_t l) const {
@@ -114,7 +114,6 @@ class MaskedWeight {
   /// (L or 1, K, shape…). Shares the memory of the values if there is no mask and the types are
   /// equal.
   Tensor merged_;
-  Tensor merged_gradient_;  // the same shape; the leaves' gradients are its slices
   std::vector<Tensor> leaves_;
   bool merged_apart_ = false;  // has separate memory
   std::int64_t task_ = 0;
