@@ -158,7 +158,7 @@ class AttentionFunction : public Function<AttentionFunction> {
     const Tensor b = bias.defined() ? bias.contiguous() : bias;
     Plan plan(shape, pk.defined() ? pk.size(1) : 0);
     const bool dropped = dropout != nullptr && dropout->attention > 0;
-    Tensor output = with_zero_filling(q, plan.query_offsets.back());
+    Tensor output = with_zero_filling(q, q.size(1), plan.query_offsets.back());
     Tensor probabilities = at::empty({plan.probabilities.back()}, q.options());
     T* const out = output.mutable_data_ptr<T>();
     T* const kept = probabilities.mutable_data_ptr<T>();
@@ -187,9 +187,9 @@ class AttentionFunction : public Function<AttentionFunction> {
     const auto scale = static_cast<T>(context->saved_data["scale"].toDouble());
     const std::int64_t d_model = q.size(1);
     const auto sequences = static_cast<std::int64_t>(plan.trials.size());
-    Tensor to_query = with_zero_filling(q, plan.query_offsets.back());
-    Tensor to_key = with_zero_filling(saved[1], plan.key_offsets.back());
-    Tensor to_value = with_zero_filling(saved[2], plan.key_offsets.back());
+    Tensor to_query = with_zero_filling(q, d_model, plan.query_offsets.back());
+    Tensor to_key = with_zero_filling(saved[1], d_model, plan.key_offsets.back());
+    Tensor to_value = with_zero_filling(saved[2], d_model, plan.key_offsets.back());
     // Each sequence writes its own gradient, so that the order of the sum does not depend on
     // threads.
     Tensor to_prefix_key, to_prefix_value;

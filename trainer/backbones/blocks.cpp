@@ -41,11 +41,28 @@ Tensor Pass::changed_projection(Site site, std::int64_t layer, const Tensor& x,
   return hooks.projected({{site, layer, rows.trial_rows}, x, projected});
 }
 
+Tensor join_weights(Backbone::Weights& weights, const std::vector<std::string>& names) {
+  std::vector<Tensor> parts;
+  for (const std::string& name : names) {
+    parts.push_back(weights.at(name));
+    if (parts.back().device().is_cpu() || parts.back().requires_grad()) return {};
+  }
+  const Tensor joined = at::cat(parts);
+  const std::vector<Tensor> replaced = joined.split(parts.front().size(0));
+  for (std::size_t i = 0; i < names.size(); ++i) weights.at(names[i]) = replaced[i];
+  return joined;
+}
+
 Tensor AttentionBlock::operator()(const Pass& pass, const AttentionInput& in) const {
   const std::int64_t layer = in.shape.layer;
   // Keep this order: backward sums the gradients of the input in the same order.
   Tensor q, k, v;
-  if (!key.layer().weight.is_short()) {
+  if (joined && in.queries.is_same(in.keys)) {
+    const std::vector<Tensor> projections = (*joined)(in.keys).chunk(3, 1);
+    q = projections[0];
+    k = projections[1];
+    v = projections[2];
+  } else if (!key.layer().weight.is_short()) {
     q = query(in.queries);
     v = value(in.keys);
   } else if (in.queries.is_same(in.keys)) {

@@ -2,8 +2,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "trainer/backbones/attention.h"
+#include "trainer/backbones/backbone.h"
 #include "trainer/backbones/encoder_config.h"
 #include "trainer/backbones/hooks.h"
 #include "trainer/backbones/packed_rows.h"
@@ -68,9 +71,15 @@ struct AttentionInput {
   AttentionSites sites = {};
 };
 
+/// On a device, puts frozen weights of one shape into one tensor, one after another, and replaces
+/// them by its parts. Returns that tensor; undefined on a CPU, or if one of them is trained.
+Tensor join_weights(Backbone::Weights& weights, const std::vector<std::string>& names);
+
 /// An attention with its projections and output projection.
 struct AttentionBlock {
   Linear query, key, value, output;
+  /// Query, key and value in one product. Absent unless join_weights joined them.
+  std::optional<Linear> joined = std::nullopt;
   Tensor operator()(const Pass& pass, const AttentionInput& in) const;
 };
 

@@ -90,6 +90,9 @@ c10::intrusive_ptr<KernelPlan> plan_of(DeviceKernels& kernels, const Tensor& que
   return plan;
 }
 
+/// x, or a copy if a row's numbers are not next to each other.
+Tensor with_whole_rows(const Tensor& x) { return x.stride(1) == 1 ? x : x.contiguous(); }
+
 const void* data(const Tensor& of) { return of.defined() ? of.const_data_ptr() : nullptr; }
 
 class DeviceAttention : public Function<DeviceAttention> {
@@ -99,9 +102,9 @@ class DeviceAttention : public Function<DeviceAttention> {
                         const std::optional<Tensor>& given_prefix_key,
                         const std::optional<Tensor>& given_prefix_value, DeviceKernels& kernels,
                         const AttentionShape& shape, const Dropout* dropout, bool with_gradient) {
-    const Tensor query = given_query.contiguous();
-    const Tensor key = given_key.contiguous();
-    const Tensor value = given_value.contiguous();
+    const Tensor query = with_whole_rows(given_query);
+    const Tensor key = with_whole_rows(given_key);
+    const Tensor value = with_whole_rows(given_value);
     Tensor prefix_key, prefix_value;
     if (given_prefix_key) {
       prefix_key = given_prefix_key->contiguous();
@@ -114,13 +117,16 @@ class DeviceAttention : public Function<DeviceAttention> {
       plan->held.push_back(shape.position_bias.detach().contiguous());
       a.bias = data(plan->held.back());
     }
-    Tensor output = with_zero_filling(query, plan->queries);
+    Tensor output = with_zero_filling(query, query.size(1), plan->queries);
     Tensor log_sums;
     if (with_gradient) {
       log_sums =
           at::empty({shape.num_heads, query.size(0)}, query.options().dtype(sum_type(query)));
       a.log_sums = log_sums.mutable_data_ptr();
     }
+    a.query_stride = static_cast<int>(query.stride(0));
+    a.key_stride = static_cast<int>(key.stride(0));
+    a.value_stride = static_cast<int>(value.stride(0));
     a.query = data(query);
     a.key = data(key);
     a.value = data(value);
@@ -144,9 +150,20 @@ class DeviceAttention : public Function<DeviceAttention> {
     const Tensor& query = saved[0];
     const Tensor gradient = gradients[0].contiguous();
     const Tensor deltas = at::empty_like(saved[6]);
-    Tensor to_query = with_zero_filling(query, plan.queries);
-    Tensor to_key = with_zero_filling(saved[1], plan.keys);
-    Tensor to_value = with_zero_filling(saved[2], plan.keys);
+    const std::int64_t width = query.size(1);
+    Tensor to_query, to_key, to_value;
+    if (saved[1].size(0) == query.size(0) && plan.keys == plan.queries) {
+      // One tensor, so that joined projections need no other.
+      const std::vector<Tensor> all = with_zero_filling(query, 3 * width, plan.queries).chunk(3, 1);
+      to_query = all[0];
+      to_key = all[1];
+      to_value = all[2];
+    } else {
+      to_query = with_zero_filling(query, width, plan.queries);
+      to_key = with_zero_filling(saved[1], width, plan.keys);
+      to_value = with_zero_filling(saved[2], width, plan.keys);
+    }
+    a.gradient_stride = static_cast<int>(to_query.stride(0));
     Tensor to_prefix_key, to_prefix_value;
     if (a.prefix > 0) {
       // Each sequence writes its own gradient, so the sum has a fixed order.

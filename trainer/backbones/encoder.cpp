@@ -33,9 +33,15 @@ Encoder::Encoder(EncoderConfig config, Weights weights, const Placement& placeme
   embeddings_norm_ = norm("embeddings.LayerNorm");
   for (std::int64_t l = 0; l < config_.num_layers; ++l) {
     const std::string layer = "encoder.layer." + std::to_string(l) + ".";
-    const AttentionBlock attention{
-        linear(layer + "attention.self.query"), linear(layer + "attention.self.key"),
-        linear(layer + "attention.self.value"), linear(layer + "attention.output.dense")};
+    const std::string self = layer + "attention.self.";
+    const auto joined = [&](const std::string& kind) {
+      return join_weights(weights_,
+                          {self + "query" + kind, self + "key" + kind, self + "value" + kind});
+    };
+    const Tensor joined_weight = joined(".weight"), joined_bias = joined(".bias");
+    AttentionBlock attention{linear(self + "query"), linear(self + "key"), linear(self + "value"),
+                             linear(layer + "attention.output.dense")};
+    if (joined_weight.defined()) attention.joined.emplace(joined_weight, joined_bias, placement_);
     const FeedForwardBlock feed_forward{linear(layer + "intermediate.dense"),
                                         linear(layer + "output.dense"), config_.activation};
     layers_.push_back({attention, norm(layer + "attention.output.LayerNorm"), feed_forward,

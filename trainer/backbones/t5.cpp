@@ -35,7 +35,7 @@ T5::T5(T5Config config, Weights weights, const Placement& placement)
       output_weight_(weights_.find(config_.tied ? "shared.weight" : "lm_head.weight")->second,
                      placement_.short_products) {}
 
-T5::Stack T5::stack_of(bool decoder) const {
+T5::Stack T5::stack_of(bool decoder) {
   const auto linear = [&](const std::string& name) {
     return Linear(weights_.at(name + ".weight"), Tensor(), placement_);
   };
@@ -46,6 +46,13 @@ T5::Stack T5::stack_of(bool decoder) const {
     return AttentionBlock{linear(name + ".q"), linear(name + ".k"), linear(name + ".v"),
                           linear(name + ".o")};
   };
+  const auto self_attention = [&](const std::string& name) {
+    const Tensor joined =
+        join_weights(weights_, {name + ".q.weight", name + ".k.weight", name + ".v.weight"});
+    AttentionBlock block = attention(name);
+    if (joined.defined()) block.joined.emplace(joined, Tensor(), placement_);
+    return block;
+  };
   Stack stack;
   stack.decoder = decoder;
   stack.first_layer = decoder ? config_.num_layers : 0;
@@ -53,7 +60,7 @@ T5::Stack T5::stack_of(bool decoder) const {
   for (std::int64_t l = 0; l < (decoder ? config_.num_decoder_layers : config_.num_layers); ++l) {
     const std::string block = name + ".block." + std::to_string(l) + ".layer.";
     Layer layer;
-    layer.attention = attention(block + "0.SelfAttention");
+    layer.attention = self_attention(block + "0.SelfAttention");
     layer.attention_norm = norm(block + "0.layer_norm");
     if (decoder) {
       layer.cross = attention(block + "1.EncDecAttention");

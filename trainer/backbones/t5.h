@@ -84,7 +84,7 @@ class T5 final : public Backbone {
     std::optional<AttentionBuckets> buckets = std::nullopt;  // only on a GPU
   };
 
-  Stack stack_of(bool decoder) const;
+  Stack stack_of(bool decoder);
   /// The dropouts of a stack: on its states, and inside its feed-forward blocks.
   static std::vector<DrawnPlaces> dropout_places(const Stack& stack);
   /// (heads, 2 · longest - 1), for the longest sequence.

@@ -107,8 +107,8 @@ TensorView to_view(const Tensor& tensor) {
   return view;
 }
 
-Tensor with_zero_filling(const Tensor& of, std::int64_t rows) {
-  Tensor result = at::empty_like(of);
+Tensor with_zero_filling(const Tensor& of, std::int64_t width, std::int64_t rows) {
+  Tensor result = at::empty({of.size(0), width}, of.options());
   if (result.size(0) > rows) result.narrow(0, rows, result.size(0) - rows).zero_();
   return result;
 }

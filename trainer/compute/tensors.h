@@ -18,9 +18,9 @@ Tensor to_tensor(const TensorView& view, const at::TensorOptions& options);
 /// A view of the tensor's values in order, in host memory, which the view keeps alive.
 TensorView to_view(const Tensor& tensor);
 
-/// Creates a tensor like `of` (rows, …) with zeros from row `rows` on. The caller must write the
-/// earlier rows.
-Tensor with_zero_filling(const Tensor& of, std::int64_t rows);
+/// Creates rows of `width`, as many as `of` has, with zeros from row `rows` on. The caller must
+/// write the earlier rows.
+Tensor with_zero_filling(const Tensor& of, std::int64_t width, std::int64_t rows);
 
 /// Whether the inner loops of row_kernels.h can process it.
 bool is_float_on_cpu(const Tensor& x);

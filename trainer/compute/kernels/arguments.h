@@ -71,11 +71,12 @@ struct RowArguments {
 /// [query_starts[s], query_starts[s + 1]) and sees its trial's prefix and, after it, the keys
 /// [key_starts[s], key_starts[s + 1]).
 struct AttentionArguments {
-  // (rows, heads * d_head) of the number's type.
+  // (rows, heads * d_head) of the number's type. Rows of query, key and value may be apart.
   const void* query;
   const void* key;
   const void* value;
-  const void* prefix_key;  // (trials, prefix, heads * d_head)
+  int query_stride, key_stride, value_stride;  // from a row to the next, in numbers
+  const void* prefix_key;                      // (trials, prefix, heads * d_head)
   const void* prefix_value;
   const void* bias;  // (heads, 2 * longest - 1), or null
   const int* query_starts;
@@ -99,6 +100,7 @@ struct AttentionArguments {
   void* query_gradient;
   void* key_gradient;
   void* value_gradient;
+  int gradient_stride;        // of these three
   void* prefix_key_gradient;  // (sequences, prefix, heads * d_head)
   void* prefix_value_gradient;
 };

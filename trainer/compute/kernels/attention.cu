@@ -30,20 +30,21 @@ struct Sequence {
     keys = a.prefix + a.key_starts[number + 1] - (int)first_key;
   }
 
-  /// The index of query q's first number.
-  __device__ long long query_at(int q) const {
-    return ((first_query + q) * a.heads + head) * D_HEAD;
+  /// The index of query q's first number, in rows that are `stride` numbers apart.
+  __device__ long long query_at(int q, int stride) const {
+    return (first_query + q) * stride + head * D_HEAD;
   }
-  __device__ long long row_at(int k) const {
-    return ((first_key + k - a.prefix) * a.heads + head) * D_HEAD;
+  __device__ long long query_at(int q) const { return query_at(q, a.heads * D_HEAD); }
+  __device__ long long row_at(int k, int stride) const {
+    return (first_key + k - a.prefix) * stride + head * D_HEAD;
   }
   __device__ long long prefix_at(long long of, int k) const {
     return ((of * a.prefix + k) * a.heads + head) * D_HEAD;
   }
   /// Key k's numbers, in the prefix or in `rows`.
-  __device__ const Number* key(const void* rows, const void* prefix, int k) const {
+  __device__ const Number* key(const void* rows, int stride, const void* prefix, int k) const {
     return k < a.prefix ? (const Number*)prefix + prefix_at(trial, k)
-                        : (const Number*)rows + row_at(k);
+                        : (const Number*)rows + row_at(k, stride);
   }
   __device__ bool sees(int q, int k) const {
     return q < queries && k < keys && (!a.causal || k - a.prefix <= q);
@@ -73,19 +74,25 @@ __device__ inline void load(Row* to, int count, Sum scale, const Source& source)
 /// Loads `count` keys and values from key `first` on, zeros after the last.
 __device__ inline void load_keys(const Sequence& s, Row* keys, Row* values, int count, int first) {
   load(keys, count, 1, [&](int i) {
-    return first + i < s.keys ? s.key(s.a.key, s.a.prefix_key, first + i) : nullptr;
+    return first + i < s.keys ? s.key(s.a.key, s.a.key_stride, s.a.prefix_key, first + i) : nullptr;
   });
   load(values, count, 1, [&](int i) {
-    return first + i < s.keys ? s.key(s.a.value, s.a.prefix_value, first + i) : nullptr;
+    return first + i < s.keys ? s.key(s.a.value, s.a.value_stride, s.a.prefix_value, first + i) : nullptr;
   });
 }
 
-/// Loads `count` queries' rows times `scale` from query `first` on, zeros after the last.
-__device__ inline void load_queries(const Sequence& s, Row* to, const void* rows, int count,
-                                    int first, Sum scale) {
+/// Loads `count` rows times `scale` from query `first` on, zeros after the last.
+__device__ inline void load_rows(const Sequence& s, Row* to, const void* rows, int stride, int count,
+                                 int first, Sum scale) {
   load(to, count, scale, [&](int i) {
-    return first + i < s.queries ? (const Number*)rows + s.query_at(first + i) : nullptr;
+    return first + i < s.queries ? (const Number*)rows + s.query_at(first + i, stride) : nullptr;
   });
+}
+__device__ inline void load_queries(const Sequence& s, Row* to, int count, int first) {
+  load_rows(s, to, s.a.query, s.a.query_stride, count, first, (Sum)s.a.scale);
+}
+__device__ inline void load_gradients(const Sequence& s, Row* to, int count, int first) {
+  load_rows(s, to, s.a.output_gradient, s.a.heads * D_HEAD, count, first, 1);
 }
 
 __device__ inline Sum product(const Row& a, const Row& b) {
@@ -158,7 +165,7 @@ KERNEL __launch_bounds__(kWarps* kLanes) attention_forward(AttentionArguments a)
   if (first >= s.queries) return;
   const int warp = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
   const int own = first + warp * kEach;
-  load_queries(s, queries, a.query, kOwn, first, (Sum)a.scale);
+  load_queries(s, queries, kOwn, first);
   Sum most[kEach], total[kEach], sums[kEach][kColumns];
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {
@@ -208,8 +215,8 @@ KERNEL __launch_bounds__(kWarps* kLanes) attention_to_query(AttentionArguments a
   if (first >= s.queries) return;
   const int warp = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
   const int own = first + warp * kEach;
-  load_queries(s, queries, a.query, kOwn, first, (Sum)a.scale);
-  load_queries(s, gradients, a.output_gradient, kOwn, first, 1);
+  load_queries(s, queries, kOwn, first);
+  load_gradients(s, gradients, kOwn, first);
   __syncthreads();
   Sum log_sum[kEach], delta[kEach], sums[kEach][kColumns];
 #pragma unroll
@@ -248,7 +255,7 @@ KERNEL __launch_bounds__(kWarps* kLanes) attention_to_query(AttentionArguments a
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {
     if (own + e >= s.queries) break;
-    write((Number*)a.query_gradient + s.query_at(own + e), sums[e], (Sum)a.scale, lane);
+    write((Number*)a.query_gradient + s.query_at(own + e, a.gradient_stride), sums[e], (Sum)a.scale, lane);
   }
 }
 
@@ -270,8 +277,8 @@ KERNEL __launch_bounds__(kWarps* kLanes) attention_to_keys(AttentionArguments a)
   for (int begin = 0; begin < s.queries; begin += kLanes) {
     if (a.causal && begin + kLanes - 1 < first - a.prefix) continue;
     __syncthreads();
-    load_queries(s, queries, a.query, kLanes, begin, (Sum)a.scale);
-    load_queries(s, gradients, a.output_gradient, kLanes, begin, 1);
+    load_queries(s, queries, kLanes, begin);
+    load_gradients(s, gradients, kLanes, begin);
     __syncthreads();
     const int q = begin + lane;
     const bool there = q < s.queries;
@@ -305,7 +312,7 @@ KERNEL __launch_bounds__(kWarps* kLanes) attention_to_keys(AttentionArguments a)
     const int k = own + e;
     if (k >= s.keys) break;
     const bool of_prefix = k < a.prefix;
-    const long long place = of_prefix ? s.prefix_at(s.number, k) : s.row_at(k);
+    const long long place = of_prefix ? s.prefix_at(s.number, k) : s.row_at(k, a.gradient_stride);
     write((Number*)(of_prefix ? a.prefix_key_gradient : a.key_gradient) + place, to_key[e], 1, lane);
     write((Number*)(of_prefix ? a.prefix_value_gradient : a.value_gradient) + place, to_value[e], 1,
           lane);
