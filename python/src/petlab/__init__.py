@@ -27,7 +27,7 @@ from .errors import (
 from .trial import Resume, Task, TaskFiles, Trial
 from .worker import Worker
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "AttemptRecord",
     "Config",
