@@ -246,8 +246,8 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
     std::optional<Tensor> result = fused_attention(query, key, value, prefix, shape, dropout);
     if (result) return *result;
     DeviceKernels* const kernels = kernels_for_attention(shape, query.device());
-    if (kernels != nullptr && shape.buckets != nullptr) {
-      result = device_attention(*kernels, query, key, value, prefix, shape, dropout);
+    if (kernels != nullptr) {
+      result = device_attention(*kernels, {query, key, value}, prefix, shape, dropout);
       if (result) return *result;
     }
     return attention_of_operations(query, key, value, prefix, shape, dropout);
@@ -257,6 +257,18 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
       prefix ? std::optional(prefix->values) : std::nullopt,
       shape.position_bias.defined() ? std::optional(shape.position_bias) : std::nullopt, shape,
       dropout);
+}
+
+Tensor attention(const Tensor& joined, const std::optional<Prefix>& prefix,
+                 const AttentionShape& shape, const Dropout* dropout) {
+  if (at::GradMode::is_enabled()) {
+    if (DeviceKernels* const kernels = kernels_for_attention(shape, joined.device())) {
+      const auto result = device_attention(*kernels, {joined}, prefix, shape, dropout);
+      if (result) return *result;
+    }
+  }
+  const std::vector<Tensor> parts = joined.chunk(3, 1);
+  return attention(parts[0], parts[1], parts[2], prefix, shape, dropout);
 }
 
 }  // namespace petlab::trainer

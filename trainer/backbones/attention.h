@@ -45,6 +45,10 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
                  const std::optional<Prefix>& prefix, const AttentionShape& shape,
                  const Dropout* dropout);
 
+/// The same for one tensor (tokens, 3 · width) that joins the columns of query, key and value.
+Tensor attention(const Tensor& joined, const std::optional<Prefix>& prefix,
+                 const AttentionShape& shape, const Dropout* dropout);
+
 /// The same from LibTorch's operations, on padded buckets of sequences of similar length. For
 /// devices without a petlab kernel, and for tests.
 Tensor attention_of_operations(const Tensor& query, const Tensor& key, const Tensor& value,

@@ -55,13 +55,21 @@ Tensor join_weights(Backbone::Weights& weights, const std::vector<std::string>& 
 
 Tensor AttentionBlock::operator()(const Pass& pass, const AttentionInput& in) const {
   const std::int64_t layer = in.shape.layer;
+  std::optional<Prefix> prefix;
+  if (pass.hooks.acts_on(in.sites.prefix)) {
+    prefix = pass.hooks.prefix({in.sites.prefix, layer, in.key_rows.trial_rows});
+  }
   // Keep this order: backward sums the gradients of the input in the same order.
   Tensor q, k, v;
   if (joined && in.queries.is_same(in.keys)) {
-    const std::vector<Tensor> projections = (*joined)(in.keys).chunk(3, 1);
-    q = projections[0];
-    k = projections[1];
-    v = projections[2];
+    const Tensor projections = (*joined)(in.keys);
+    if (!pass.hooks.acts_on(in.sites.query) && !pass.hooks.acts_on(in.sites.value)) {
+      return output(attention(projections, prefix, in.shape, pass.dropout));
+    }
+    const std::vector<Tensor> parts = projections.chunk(3, 1);
+    q = parts[0];
+    k = parts[1];
+    v = parts[2];
   } else if (!key.layer().weight.is_short()) {
     q = query(in.queries);
     v = value(in.keys);
@@ -78,10 +86,6 @@ Tensor AttentionBlock::operator()(const Pass& pass, const AttentionInput& in) co
   }
   q = pass.changed_projection(in.sites.query, layer, in.queries, q, in.query_rows);
   v = pass.changed_projection(in.sites.value, layer, in.keys, v, in.key_rows);
-  std::optional<Prefix> prefix;
-  if (pass.hooks.acts_on(in.sites.prefix)) {
-    prefix = pass.hooks.prefix({in.sites.prefix, layer, in.key_rows.trial_rows});
-  }
   if (!k.defined()) k = key(in.keys);
   return output(attention(q, k, v, prefix, in.shape, pass.dropout));
 }
@@ -108,24 +112,24 @@ Tensor close_sub_layer(const Pass& pass, const SubLayerEnd& end, const Tensor& o
   std::optional<DropoutPlace> dropped;
   if (pass.drops()) dropped.emplace(pass.place(end.dropout, end.layer, rows));
   const auto drop_hidden = [&](const Tensor& x) { return dropped ? drop(x, *dropped) : x; };
-  Tensor added;
   if (pass.hooks.acts_after_dropout(end.site)) {
-    DroppedAndNormed both;
     if (end.norm == nullptr) {
-      both.dropped = drop_hidden(output);
-      both.normed = both.dropped + residual;
-    } else {
-      both = dropped_and_normed(output, residual, *end.norm, dropped ? &*dropped : nullptr);
+      const Tensor dropped_output = drop_hidden(output);
+      const Tensor change =
+          pass.hooks.after_dropout({place, dropped_output, dropped_output + residual});
+      return residual + (change + dropped_output);
     }
-    added = pass.hooks.after_dropout({place, both.dropped, both.normed});
-  } else if (pass.hooks.acts_on(end.site)) {
-    added = drop_hidden(pass.hooks.before_dropout({place, output}));
-  } else if (dropped) {
+    const DroppedAndNormed both =
+        dropped_and_normed(output, residual, *end.norm, dropped ? &*dropped : nullptr);
+    const Tensor change = pass.hooks.after_dropout({place, both.dropped, both.normed});
+    return add_norm(change, both.dropped, residual, *end.norm);
+  }
+  const bool acts = pass.hooks.acts_on(end.site);
+  if (dropped && !acts) {
     return end.norm == nullptr ? add_dropped(output, residual, *dropped)
                                : add_dropped_norm(output, residual, *end.norm, *dropped);
-  } else {
-    added = output;
   }
+  const Tensor added = acts ? drop_hidden(pass.hooks.before_dropout({place, output})) : output;
   return end.norm == nullptr ? residual + added : add_norm(added, residual, *end.norm);
 }
 

@@ -2,6 +2,7 @@
 
 #include <torch/custom_class.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -29,10 +30,9 @@ struct KernelPlan : torch::CustomClassHolder {
   DeviceKernels* kernels = nullptr;
   KernelForm form;
   AttentionArguments arguments{};
-  std::int64_t sequences = 0, most_queries = 0, most_keys = 0;  // keys with the prefix
-  std::int64_t queries = 0, keys = 0;                           // of all sequences
-  std::vector<std::int64_t> trial_sequences;                    // (trials + 1)
-  std::vector<Tensor> held;  // keeps the memory that the arguments point to
+  std::int64_t most_queries = 0, most_keys = 0;  // of a sequence, or as many as filling rows
+  std::vector<std::int64_t> trial_sequences;     // (trials + 1)
+  std::vector<Tensor> held;                      // keeps the memory that the arguments point to
 
   const long long* numbers(const Tensor& of) {
     held.push_back(of);
@@ -43,24 +43,23 @@ struct KernelPlan : torch::CustomClassHolder {
     const int bytes = form.number == at::kDouble ? 8 : 4;
     const int warps = attention_warps(static_cast<int>(form.d_head), bytes);
     const std::int64_t rows = warps * kAttentionRowsAWarp;
-    kernels->launch("attention", name, form,
-                    {(most + rows - 1) / rows, arguments.heads, sequences, warps * 32}, &arguments);
+    kernels->launch(
+        "attention", name, form,
+        {(most + rows - 1) / rows, arguments.heads, arguments.sequences + 1, warps * 32},
+        &arguments);
   }
 };
 
 c10::intrusive_ptr<KernelPlan> plan_of(DeviceKernels& kernels, const Tensor& query,
-                                       const AttentionShape& shape, std::int64_t prefix,
-                                       const Dropout* dropout) {
+                                       const Tensor& key, const AttentionShape& shape,
+                                       std::int64_t prefix, const Dropout* dropout) {
   auto plan = c10::make_intrusive<KernelPlan>();
   const AttentionBuckets& buckets = *shape.buckets;
   const std::int64_t d_head = query.size(1) / shape.num_heads;
   plan->kernels = &kernels;
   plan->form = {query.scalar_type(), d_head};
-  plan->sequences = shape.keys.sequences();
-  plan->most_queries = buckets.most_queries;
-  plan->most_keys = prefix + buckets.most_keys;
-  plan->queries = shape.query_offsets.back();
-  plan->keys = shape.keys.tokens();
+  plan->most_queries = std::max(buckets.most_queries, query.size(0) - shape.query_offsets.back());
+  plan->most_keys = std::max(prefix + buckets.most_keys, key.size(0) - shape.keys.tokens());
   plan->trial_sequences = shape.keys.trial_sequences;
   AttentionArguments& a = plan->arguments;
   plan->held = {buckets.query_starts, buckets.key_starts};
@@ -83,7 +82,9 @@ c10::intrusive_ptr<KernelPlan> plan_of(DeviceKernels& kernels, const Tensor& que
   a.prefix = static_cast<int>(prefix);
   a.causal = shape.causal ? 1 : 0;
   a.scale = shape.scaled ? 1.0 / std::sqrt(static_cast<double>(d_head)) : 1.0;
+  a.sequences = static_cast<int>(shape.keys.sequences());
   a.query_rows = query.size(0);
+  a.key_rows = key.size(0);
   if (shape.position_bias.defined()) {
     a.longest = static_cast<int>((shape.position_bias.size(1) + 1) / 2);
   }
@@ -93,31 +94,45 @@ c10::intrusive_ptr<KernelPlan> plan_of(DeviceKernels& kernels, const Tensor& que
 /// x, or a copy if a row's numbers are not next to each other.
 Tensor with_whole_rows(const Tensor& x) { return x.stride(1) == 1 ? x : x.contiguous(); }
 
+struct Parts {
+  Tensor query, key, value;
+};
+/// The parts of a tensor that joins their columns.
+Parts parts_of(const Tensor& joined) {
+  const std::vector<Tensor> parts = joined.chunk(3, 1);
+  return {parts[0], parts[1], parts[2]};
+}
+
 const void* data(const Tensor& of) { return of.defined() ? of.const_data_ptr() : nullptr; }
 
+/// Attention of query, key and value, or of one tensor that joins their columns.
 class DeviceAttention : public Function<DeviceAttention> {
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& given_query,
-                        const Tensor& given_key, const Tensor& given_value,
+  static Tensor forward(AutogradContext* context, const Tensor& query_or_joined,
+                        const std::optional<Tensor>& given_key,
+                        const std::optional<Tensor>& given_value,
                         const std::optional<Tensor>& given_prefix_key,
                         const std::optional<Tensor>& given_prefix_value, DeviceKernels& kernels,
                         const AttentionShape& shape, const Dropout* dropout, bool with_gradient) {
-    const Tensor query = with_whole_rows(given_query);
-    const Tensor key = with_whole_rows(given_key);
-    const Tensor value = with_whole_rows(given_value);
+    const Tensor first = with_whole_rows(query_or_joined);
+    const bool joined = !given_key.has_value();
+    const Parts parts =
+        joined ? parts_of(first)
+               : Parts{first, with_whole_rows(*given_key), with_whole_rows(*given_value)};
+    const auto& [query, key, value] = parts;
     Tensor prefix_key, prefix_value;
     if (given_prefix_key) {
       prefix_key = given_prefix_key->contiguous();
       prefix_value = given_prefix_value->contiguous();
     }
     const auto plan =
-        plan_of(kernels, query, shape, prefix_key.defined() ? prefix_key.size(1) : 0, dropout);
+        plan_of(kernels, query, key, shape, prefix_key.defined() ? prefix_key.size(1) : 0, dropout);
     AttentionArguments& a = plan->arguments;
     if (shape.position_bias.defined()) {
       plan->held.push_back(shape.position_bias.detach().contiguous());
       a.bias = data(plan->held.back());
     }
-    Tensor output = with_zero_filling(query, query.size(1), plan->queries);
+    Tensor output = at::empty(query.sizes(), query.options());
     Tensor log_sums;
     if (with_gradient) {
       log_sums =
@@ -137,6 +152,7 @@ class DeviceAttention : public Function<DeviceAttention> {
     if (with_gradient) {
       context->save_for_backward({query, key, value, prefix_key, prefix_value, output, log_sums});
       context->saved_data["plan"] = c10::IValue::make_capsule(plan);
+      context->saved_data["joined"] = joined;
     }
     return output;
   }
@@ -150,24 +166,24 @@ class DeviceAttention : public Function<DeviceAttention> {
     const Tensor& query = saved[0];
     const Tensor gradient = gradients[0].contiguous();
     const Tensor deltas = at::empty_like(saved[6]);
-    const std::int64_t width = query.size(1);
-    Tensor to_query, to_key, to_value;
-    if (saved[1].size(0) == query.size(0) && plan.keys == plan.queries) {
-      // One tensor, so that joined projections need no other.
-      const std::vector<Tensor> all = with_zero_filling(query, 3 * width, plan.queries).chunk(3, 1);
-      to_query = all[0];
-      to_key = all[1];
-      to_value = all[2];
+    const bool joined = context->saved_data["joined"].toBool();
+    const auto gradient_of = [](const Tensor& rows, std::int64_t width) {
+      return at::empty({rows.size(0), width}, rows.options());
+    };
+    Tensor to_joined;
+    Parts to;
+    if (joined) {
+      to_joined = gradient_of(query, 3 * query.size(1));
+      to = parts_of(to_joined);
     } else {
-      to_query = with_zero_filling(query, width, plan.queries);
-      to_key = with_zero_filling(saved[1], width, plan.keys);
-      to_value = with_zero_filling(saved[2], width, plan.keys);
+      to = {gradient_of(query, query.size(1)), gradient_of(saved[1], query.size(1)),
+            gradient_of(saved[2], query.size(1))};
     }
-    a.gradient_stride = static_cast<int>(to_query.stride(0));
+    a.gradient_stride = static_cast<int>(to.query.stride(0));
     Tensor to_prefix_key, to_prefix_value;
     if (a.prefix > 0) {
       // Each sequence writes its own gradient, so the sum has a fixed order.
-      to_prefix_key = at::empty({plan.sequences, a.prefix, query.size(1)}, query.options());
+      to_prefix_key = at::empty({a.sequences, a.prefix, query.size(1)}, query.options());
       to_prefix_value = at::empty_like(to_prefix_key);
     }
     a.query = data(query);
@@ -179,9 +195,9 @@ class DeviceAttention : public Function<DeviceAttention> {
     a.log_sums = const_cast<void*>(data(saved[6]));
     a.output_gradient = data(gradient);
     a.deltas = deltas.mutable_data_ptr();
-    a.query_gradient = to_query.mutable_data_ptr();
-    a.key_gradient = to_key.mutable_data_ptr();
-    a.value_gradient = to_value.mutable_data_ptr();
+    a.query_gradient = to.query.mutable_data_ptr();
+    a.key_gradient = to.key.mutable_data_ptr();
+    a.value_gradient = to.value.mutable_data_ptr();
     a.prefix_key_gradient = const_cast<void*>(data(to_prefix_key));
     a.prefix_value_gradient = const_cast<void*>(data(to_prefix_value));
     backward_plan.launch("attention_to_query", plan.most_queries);
@@ -198,7 +214,8 @@ class DeviceAttention : public Function<DeviceAttention> {
       to_prefix_key = by_trial(to_prefix_key);
       to_prefix_value = by_trial(to_prefix_value);
     }
-    variable_list all{to_query, to_key, to_value};
+    variable_list all = joined ? variable_list{to_joined, Tensor(), Tensor()}
+                               : variable_list{to.query, to.key, to.value};
     if (a.prefix > 0) {
       all.push_back(to_prefix_key);
       all.push_back(to_prefix_value);
@@ -220,17 +237,22 @@ DeviceKernels* kernels_for_attention(const AttentionShape& shape, at::Device dev
   return device_kernels(device);
 }
 
-std::optional<Tensor> device_attention(DeviceKernels& kernels, const Tensor& query,
-                                       const Tensor& key, const Tensor& value,
+std::optional<Tensor> device_attention(DeviceKernels& kernels, const std::vector<Tensor>& rows,
                                        const std::optional<Prefix>& prefix,
                                        const AttentionShape& shape, const Dropout* dropout) {
-  const std::int64_t bytes = query.scalar_type() == at::kDouble ? 8 : 4;
-  if (query.size(1) / shape.num_heads * bytes > kMostBytes) return std::nullopt;
+  if (shape.buckets == nullptr) return std::nullopt;
+  const bool joined = rows.size() == 1;
+  const std::int64_t width = rows[0].size(1) / (joined ? 3 : 1);
+  const std::int64_t bytes = rows[0].scalar_type() == at::kDouble ? 8 : 4;
+  if (width / shape.num_heads * bytes > kMostBytes) return std::nullopt;
   const auto wants = [](const Tensor& of) { return of.requires_grad(); };
   const bool with_gradient =
-      at::GradMode::is_enabled() && (wants(query) || wants(key) || wants(value) ||
+      at::GradMode::is_enabled() && (std::any_of(rows.begin(), rows.end(), wants) ||
                                      (prefix && (wants(prefix->keys) || wants(prefix->values))));
-  return DeviceAttention::apply(query, key, value,
+  const auto if_apart = [&](std::size_t i) {
+    return joined ? std::nullopt : std::optional(rows[i]);
+  };
+  return DeviceAttention::apply(rows[0], if_apart(1), if_apart(2),
                                 prefix ? std::optional(prefix->keys) : std::nullopt,
                                 prefix ? std::optional(prefix->values) : std::nullopt, kernels,
                                 shape, dropout, with_gradient);

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "trainer/backbones/attention.h"
 #include "trainer/compute/device_kernels.h"
 
@@ -9,11 +12,11 @@ namespace petlab::trainer {
 /// the device has no kernels, the position bias needs a gradient, or `shape` has key rows.
 DeviceKernels* kernels_for_attention(const AttentionShape& shape, at::Device device);
 
-/// attention() by kernels that kernels_for_attention() returned. Sums are float32, or float64 for
-/// kDouble. std::nullopt if a head's sums take more than 512 bytes, which the shared memory of a
-/// block cannot hold. Differentiable.
-std::optional<Tensor> device_attention(DeviceKernels& kernels, const Tensor& query,
-                                       const Tensor& key, const Tensor& value,
+/// attention() by kernels that kernels_for_attention() returned. `rows` are query, key and value,
+/// or one tensor that joins their columns. Sums are float32, or float64 for kDouble. std::nullopt
+/// if a head's sums take more than 512 bytes, which the shared memory of a block cannot hold.
+/// Differentiable.
+std::optional<Tensor> device_attention(DeviceKernels& kernels, const std::vector<Tensor>& rows,
                                        const std::optional<Prefix>& prefix,
                                        const AttentionShape& shape, const Dropout* dropout);
 

@@ -66,9 +66,9 @@ class Hooks {
   virtual bool acts_after_dropout(Site) const { return false; }
   /// Receives the sub-layer's output before its dropout. Returns the replacement.
   virtual Tensor before_dropout(const SubLayerOutput& at) const { return at.output; }
-  /// Receives the sub-layer's output after its dropout, before residual and norm. Returns the
-  /// replacement.
-  virtual Tensor after_dropout(const SubLayerOutput& at) const { return at.output; }
+  /// Receives the sub-layer's output after its dropout, before residual and norm. Returns what to
+  /// add to it.
+  virtual Tensor after_dropout(const SubLayerOutput& at) const { return at::zeros_like(at.output); }
   /// Returns the replacement of a projection's output.
   virtual Tensor projected(const ProjectionOutput& at) const { return at.output; }
   /// Returns keys and values to prepend in an attention.

@@ -77,12 +77,15 @@ class DroppedFunction : public Function<DroppedFunction> {
 class NormedFunction : public Function<NormedFunction> {
  public:
   static variable_list forward(AutogradContext* context, const Tensor& given_x,
-                               const Tensor& given_y, const LayerNorm& norm, bool wants_dropped,
+                               const Tensor& given_y, const std::optional<Tensor>& given_z,
+                               const LayerNorm& norm, bool wants_dropped,
                                const c10::intrusive_ptr<RowPlan>& plan) {
     const Tensor x = given_x.contiguous(), y = given_y.contiguous();
+    const Tensor z = given_z ? given_z->contiguous() : Tensor();
     Tensor output = at::empty_like(x), dropped, normalised, inverse;
     if (wants_dropped) dropped = at::empty_like(x);
-    if (given_x.requires_grad() || given_y.requires_grad()) {
+    if (given_x.requires_grad() || given_y.requires_grad() ||
+        (given_z && given_z->requires_grad())) {
       normalised = at::empty_like(x);
       const at::ScalarType sum = x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
       inverse = at::empty({x.size(0)}, x.options().dtype(sum));
@@ -90,6 +93,7 @@ class NormedFunction : public Function<NormedFunction> {
     RowArguments a = plan->arguments;
     a.x = data(x);
     a.y = data(y);
+    a.z = data(z);
     a.output = output.mutable_data_ptr();
     a.weight = data(norm.weight);
     a.bias = data(norm.bias);
@@ -100,6 +104,7 @@ class NormedFunction : public Function<NormedFunction> {
     plan->launch("rows_normed", x.scalar_type(), a);
     context->save_for_backward({normalised, inverse, norm.weight});
     context->saved_data["plan"] = c10::IValue::make_capsule(plan);
+    context->saved_data["three"] = z.defined();
     context->set_materialize_grads(false);
     return wants_dropped ? variable_list{output, dropped} : variable_list{output};
   }
@@ -124,7 +129,8 @@ class NormedFunction : public Function<NormedFunction> {
     a.x_gradient = mutable_data(to_x);
     a.y_gradient = to_y.mutable_data_ptr();
     plan.launch("rows_normed_backward", to_y.scalar_type(), a);
-    return {apart ? to_x : to_y, to_y, Tensor(), Tensor(), Tensor()};
+    const bool three = context->saved_data["three"].toBool();
+    return {apart ? to_x : to_y, to_y, three ? to_y : Tensor(), Tensor(), Tensor(), Tensor()};
   }
 };
 
@@ -143,12 +149,14 @@ std::optional<Tensor> device_dropped(const Tensor& x, const Tensor& y, const Dro
                                 c10::make_intrusive<RowPlan>(*kernels, x, &place));
 }
 
-std::optional<DeviceNormed> device_normed(const Tensor& x, const Tensor& y, const LayerNorm& norm,
-                                          const DropoutPlace* place, bool wants_dropped) {
+std::optional<DeviceNormed> device_normed(const Tensor& x, const Tensor& y, const Tensor& z,
+                                          const LayerNorm& norm, const DropoutPlace* place,
+                                          bool wants_dropped) {
   DeviceKernels* const kernels = kernels_for(x, place);
   if (kernels == nullptr || norm.weight.requires_grad()) return std::nullopt;
-  const variable_list outputs = NormedFunction::apply(
-      x, y, norm, wants_dropped, c10::make_intrusive<RowPlan>(*kernels, x, place));
+  const variable_list outputs =
+      NormedFunction::apply(x, y, z.defined() ? std::optional(z) : std::nullopt, norm,
+                            wants_dropped, c10::make_intrusive<RowPlan>(*kernels, x, place));
   return DeviceNormed{outputs[0], wants_dropped ? outputs[1] : Tensor()};
 }
 

@@ -406,14 +406,19 @@ Tensor apply_gelu_between(const Tensor& x, const LinearLayer& inner, const Linea
 }
 
 Tensor add_norm(const Tensor& a, const Tensor& b, const LayerNorm& norm) {
-  if (const auto sum = device_normed(a, b, norm, nullptr, false)) return sum->normed;
+  if (const auto sum = device_normed(a, b, {}, norm, nullptr, false)) return sum->normed;
   if (!is_float_on_cpu(a) || norm.weight.requires_grad()) return norm(a + b);
   return AddNormFunction::apply(a, b, norm.weight, norm.bias, norm.eps);
 }
 
+Tensor add_norm(const Tensor& a, const Tensor& b, const Tensor& c, const LayerNorm& norm) {
+  if (const auto sum = device_normed(a, c, b, norm, nullptr, false)) return sum->normed;
+  return add_norm(a + b, c, norm);
+}
+
 Tensor add_dropped_norm(const Tensor& a, const Tensor& b, const LayerNorm& norm,
                         const DropoutPlace& place) {
-  if (const auto sum = device_normed(a, b, norm, &place, false)) return sum->normed;
+  if (const auto sum = device_normed(a, b, {}, norm, &place, false)) return sum->normed;
   if (!is_float_on_cpu(a) || norm.weight.requires_grad()) {
     return add_norm(drop(a, place), b, norm);
   }
@@ -423,7 +428,7 @@ Tensor add_dropped_norm(const Tensor& a, const Tensor& b, const LayerNorm& norm,
 DroppedAndNormed dropped_and_normed(const Tensor& a, const Tensor& b, const LayerNorm& norm,
                                     const DropoutPlace* place) {
   if (place == nullptr) return {a, add_norm(a, b, norm)};
-  if (const auto both = device_normed(a, b, norm, place, true)) {
+  if (const auto both = device_normed(a, b, {}, norm, place, true)) {
     return {both->dropped, both->normed};
   }
   const Tensor dropped = drop(a, *place);

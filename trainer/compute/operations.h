@@ -39,6 +39,8 @@ Tensor apply_gelu_between(const Tensor& x, const LinearLayer& inner, const Linea
 
 /// norm(a + b)
 Tensor add_norm(const Tensor& a, const Tensor& b, const LayerNorm& norm);
+/// norm((a + b) + c)
+Tensor add_norm(const Tensor& a, const Tensor& b, const Tensor& c, const LayerNorm& norm);
 /// norm(drop(a) + b), in one pass over the rows, with bitwise the same result.
 Tensor add_dropped_norm(const Tensor& a, const Tensor& b, const LayerNorm& norm,
                         const DropoutPlace& place);

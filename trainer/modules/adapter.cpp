@@ -52,7 +52,7 @@ class Adapter final : public Module {
     const Tensor inner =
         activate(trial_linear(at.sum, down_.layer(l), down_bias_.layer(l), at.place.trial_rows),
                  activation_);
-    return trial_linear(inner, up_.layer(l), up_bias_.layer(l), at.place.trial_rows) + at.output;
+    return trial_linear(inner, up_.layer(l), up_bias_.layer(l), at.place.trial_rows);
   }
 
  private:

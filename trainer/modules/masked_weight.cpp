@@ -1,6 +1,8 @@
 #include "trainer/modules/masked_weight.h"
 
 #include "metrics/storage.h"
+#include "trainer/compute/device_kernels.h"
+#include "trainer/compute/kernels/arguments.h"
 #include "trainer/compute/random_stream.h"
 #include "trainer/modules/mask_selection.h"
 
@@ -31,16 +33,29 @@ void select_each(const Tensor& scores, double sparsity_ratio, Tensor& masks) {
   });
 }
 
-/// Selects the same mask as select_mask, with operations that do not wait for the device.
+void select_by_kernel(DeviceKernels& kernels, const Tensor& scores, std::int64_t zeros,
+                      Tensor& masks) {
+  const std::int64_t rows = scores.size(0) * scores.size(1);
+  const Tensor whole = scores.contiguous();
+  const MaskArguments arguments{whole.const_data_ptr(), masks.mutable_data_ptr(),
+                                scores.numel() / rows, zeros};
+  kernels.launch("masks", "masks_selected", {scores.scalar_type()}, {rows, 1, 1, kMaskThreads},
+                 &arguments);
+}
+
+/// Selects the same mask as select_mask, without waiting for the device.
 void select_on_device(const Tensor& scores, double sparsity_ratio, Tensor& masks) {
-  // (K, L, n): without their sign, numbers have the same order as their bits, and NaN is above all.
-  const at::ScalarType bits = scores.scalar_type() == at::kDouble ? at::kLong : at::kInt;
-  const Tensor magnitudes = scores.abs().view(bits).flatten(2);
-  const std::int64_t zeros = metrics::zeros_in_mask(sparsity_ratio, magnitudes.size(2));
+  const std::int64_t n = scores.numel() / (scores.size(0) * scores.size(1));
+  const std::int64_t zeros = metrics::zeros_in_mask(sparsity_ratio, n);
   if (zeros <= 0) {
     masks.fill_(1);
     return;
   }
+  DeviceKernels* const kernels = device_kernels(scores.device());
+  if (kernels != nullptr) return select_by_kernel(*kernels, scores, zeros, masks);
+  // (K, L, n): without their sign, numbers have the same order as their bits, and NaN is above all.
+  const at::ScalarType bits = scores.scalar_type() == at::kDouble ? at::kLong : at::kInt;
+  const Tensor magnitudes = scores.abs().view(bits).flatten(2);
   const Tensor limit = std::get<0>(magnitudes.kthvalue(zeros, 2, /*keepdim=*/true));
   const Tensor equal = magnitudes == limit;
   const Tensor ties = zeros - (magnitudes < limit).sum(2, /*keepdim=*/true);

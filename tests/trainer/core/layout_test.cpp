@@ -79,7 +79,7 @@ class PaddedEncoder {
     const Tensor dropped = drop(output, purpose, l);
     if (!module_.acts_after_dropout(site)) return after(dropped + residual);
     const Tensor sum = after(dropped + residual);
-    return after(module_.after_dropout({{site, l, rows_}, dropped, sum}) + residual);
+    return after(module_.after_dropout({{site, l, rows_}, dropped, sum}) + dropped + residual);
   }
 
   Tensor layer(std::int64_t l, const Tensor& x) const {

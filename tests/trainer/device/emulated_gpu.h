@@ -153,6 +153,13 @@ template <typename T>
 T __shfl_xor_sync(unsigned all, T given, int apart) {
   return __shfl_sync(all, given, petlab::testing::running_block->lane() ^ apart);
 }
+/// Only one thread runs at a time.
+inline unsigned atomicAdd(unsigned* to, unsigned added) {
+  const unsigned before = *to;
+  *to += added;
+  return before;
+}
+inline long long __double_as_longlong(double number) { return std::bit_cast<long long>(number); }
 inline float __int_as_float(int bits) { return std::bit_cast<float>(bits); }
 inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
 inline unsigned __float_as_uint(float number) { return std::bit_cast<unsigned>(number); }

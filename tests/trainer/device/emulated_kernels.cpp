@@ -18,8 +18,13 @@ namespace drawing {
 #include "trainer/compute/kernels/dropout.cu"
 }  // namespace drawing
 
-// The text of rows and of attention, for each type and head width in the tests.
+// The text of masks, rows and attention, for each type and head width in the tests.
 #define NUMBER_FLOAT
+namespace float_masks {
+#include "trainer/compute/kernels/prelude.cu"
+// It needs the prelude above.
+#include "trainer/compute/kernels/masks.cu"
+}  // namespace float_masks
 namespace float_rows {
 #include "tests/trainer/device/rows_text.inc"
 }  // namespace float_rows
@@ -41,6 +46,11 @@ namespace float_40 {
 }  // namespace float_40
 #undef NUMBER_FLOAT
 #define NUMBER_DOUBLE
+namespace double_masks {
+#include "trainer/compute/kernels/prelude.cu"
+// It needs the prelude above.
+#include "trainer/compute/kernels/masks.cu"
+}  // namespace double_masks
 namespace double_rows {
 #include "tests/trainer/device/rows_text.inc"
 }  // namespace double_rows
@@ -99,9 +109,14 @@ DropoutArguments opened_arguments(DropoutArguments a) {
 }
 RowArguments opened_arguments(RowArguments a) {
   open(a.dropout.round_keys), open(a.dropout.trial), open(a.dropout.example);
-  open(a.dropout.position), open(a.x), open(a.y), open(a.output), open(a.weight), open(a.bias);
+  open(a.dropout.position), open(a.x), open(a.y), open(a.z), open(a.output), open(a.weight);
+  open(a.bias);
   open(a.dropped), open(a.normalised), open(a.inverse), open(a.output_gradient);
   open(a.dropped_gradient), open(a.x_gradient), open(a.y_gradient);
+  return a;
+}
+MaskArguments opened_arguments(MaskArguments a) {
+  open(a.scores), open(a.masks);
   return a;
 }
 AttentionArguments opened_arguments(AttentionArguments a) {
@@ -141,6 +156,11 @@ class EmulatedKernels : public trainer::DeviceKernels {
               const KernelGrid& grid, const void* arguments) override {
     ++launches;
     if (file == "dropout") return run(&drawing::dropout_kept, grid, arguments);
+    if (file == "masks") {
+      return run(
+          form.number == at::kDouble ? &double_masks::masks_selected : &float_masks::masks_selected,
+          grid, arguments);
+    }
     if (file == "rows") return run(rows(kernel, form.number), grid, arguments);
     run(attention(kernel, form), grid, arguments);
   }

@@ -6,7 +6,8 @@ namespace petlab::testing {
 
 /// The device of the tests in this folder: the pretend device, with PETLAB_TEST_DEVICE=kernels the
 /// same with petlab's kernels, or with PETLAB_TEST_DEVICE=cuda a GPU. Cases tagged [pretend] are
-/// for the first only. Throws std::runtime_error if there is no GPU.
+/// for the first only, those tagged [counted] for the first two. Throws std::runtime_error if there
+/// is no GPU.
 at::Device tested_device();
 
 /// True if device_counts() counts that device's work.

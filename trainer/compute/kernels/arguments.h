@@ -45,13 +45,14 @@ struct RowDropout {
   float kept_scale;  // multiplier of a number that is kept
 };
 
-/// norm(drop(x) + y), drop(x) + y alone, and their gradients. All but `inverse` and `dropout` have
-/// the number's type, and the shape (rows, width) unless it is given.
+/// norm((drop(x) + z) + y), drop(x) + y alone, and their gradients. All but `inverse` and `dropout`
+/// have the number's type, and the shape (rows, width) unless it is given.
 struct RowArguments {
   RowDropout dropout;
   long long rows, width;
   const void* x;
   const void* y;  // or null
+  const void* z;  // only for a norm; or null
   void* output;
   // For a norm.
   const void* weight;  // (width)
@@ -64,7 +65,18 @@ struct RowArguments {
   const void* output_gradient;   // or null
   const void* dropped_gradient;  // or null
   void* x_gradient;              // or null
-  void* y_gradient;
+  void* y_gradient;              // also that of z
+};
+
+/// Threads of a block that selects a mask, and the values of a digit.
+constexpr int kMaskThreads = 256;
+
+/// Masks of learned scores (mask_selection.h): in each row, `zeros` numbers of the smallest magnitude
+/// become 0 and the others 1; of equal ones, the first become 0.
+struct MaskArguments {
+  const void* scores;  // (rows, width) of the number's type: float or double
+  void* masks;         // likewise
+  long long width, zeros;
 };
 
 /// Attention of packed sequences (attention.h) and its gradients. Sequence s has the queries
@@ -91,9 +103,10 @@ struct AttentionArguments {
   float kept_scale;  // multiplier of a probability that is kept
   int heads, prefix, longest, causal;
   double scale;  // of the scores
-  long long query_rows;
-  void* output;    // (query rows, heads * d_head)
-  void* log_sums;  // (heads, query rows) of the sum's type, or null
+  int sequences;
+  long long query_rows, key_rows;  // with filling rows after the last sequence's
+  void* output;                    // (query rows, heads * d_head)
+  void* log_sums;                  // (heads, query rows) of the sum's type, or null
   // Backward.
   const void* output_gradient;
   void* deltas;  // (heads, query rows) of the sum's type: output times its gradient

@@ -1,7 +1,8 @@
 // Attention of packed sequences, forward and backward. A block computes some queries (or keys) of
 // one head of a sequence and visits the keys (or queries) 32 at a time. A warp computes four of its
 // queries; each lane handles one of the 32 keys. Scores are not stored: backward computes them
-// again. No two blocks add to the same number, so sums have a fixed order.
+// again. No two blocks add to the same number, so sums have a fixed order. Behind the blocks of the
+// last sequence are those of the rows that belong to none.
 
 constexpr int kWarps = attention_warps(D_HEAD, sizeof(Sum));
 constexpr int kEach = kAttentionRowsAWarp;  // queries (or keys) per warp
@@ -132,6 +133,15 @@ __device__ inline Sum warp_max(Sum of) {
   return of;
 }
 
+/// Writes zeros to a head's columns of the rows from `first` on, this block's share.
+__device__ inline void write_filling(void* to, int stride, int first, long long rows) {
+  const long long own = first + (long long)blockIdx.x * kOwn;
+  for (int i = threadIdx.x; i < kOwn * D_HEAD; i += kWarps * kLanes) {
+    const long long row = own + i / D_HEAD;
+    if (row < rows) ((Number*)to)[row * stride + blockIdx.y * D_HEAD + i % D_HEAD] = number_of(0);
+  }
+}
+
 /// Dropout's multipliers for a warp's queries and 32 keys.
 struct Kept {
   unsigned words[kEach][kDrawnBlocks * 4];
@@ -158,6 +168,9 @@ struct Kept {
 };
 
 KERNEL __launch_bounds__(kWarps* kLanes) attention_forward(AttentionArguments a) {
+  if (blockIdx.z == a.sequences) {
+    return write_filling(a.output, a.heads * D_HEAD, a.query_starts[a.sequences], a.query_rows);
+  }
   __shared__ Row keys[kLanes], values[kLanes], queries[kOwn];
   __shared__ Kept kept[kWarps];
   const Sequence s(a);
@@ -208,6 +221,9 @@ KERNEL __launch_bounds__(kWarps* kLanes) attention_forward(AttentionArguments a)
 
 /// Computes the gradient of the queries, and each query's delta.
 KERNEL __launch_bounds__(kWarps* kLanes) attention_to_query(AttentionArguments a) {
+  if (blockIdx.z == a.sequences) {
+    return write_filling(a.query_gradient, a.gradient_stride, a.query_starts[a.sequences], a.query_rows);
+  }
   __shared__ Row keys[kLanes], values[kLanes], queries[kOwn], gradients[kOwn];
   __shared__ Kept kept[kWarps];
   const Sequence s(a);
@@ -261,6 +277,11 @@ KERNEL __launch_bounds__(kWarps* kLanes) attention_to_query(AttentionArguments a
 
 /// Computes the gradients of keys and values. Needs the deltas that attention_to_query writes.
 KERNEL __launch_bounds__(kWarps* kLanes) attention_to_keys(AttentionArguments a) {
+  if (blockIdx.z == a.sequences) {
+    write_filling(a.key_gradient, a.gradient_stride, a.key_starts[a.sequences], a.key_rows);
+    write_filling(a.value_gradient, a.gradient_stride, a.key_starts[a.sequences], a.key_rows);
+    return;
+  }
   __shared__ Row keys[kOwn], values[kOwn], queries[kLanes], gradients[kLanes];
   const Sequence s(a);
   const int first = blockIdx.x * kOwn;

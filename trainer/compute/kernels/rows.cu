@@ -1,4 +1,4 @@
-// norm(drop(x) + y) of rows, drop(x) + y alone, and their gradients. A warp computes a row; a lane
+// norm((drop(x) + z) + y) of rows, drop(x) + y alone, and their gradients. A warp computes a row; a lane
 // visits eight numbers at a time, those of one block of Philox. A lane reads and writes the same
 // numbers in each visit, so it need not wait for other lanes.
 
@@ -67,16 +67,17 @@ KERNEL __launch_bounds__(kRowsABlock* kLanes) rows_dropped(RowArguments a) {
   });
 }
 
-/// output = norm(drop(x) + y)
+/// output = norm((drop(x) + z) + y)
 KERNEL __launch_bounds__(kRowsABlock* kLanes) rows_normed(RowArguments a) {
   const Row row(a);
   if (!row.there()) return;
   void* const kept = a.normalised == nullptr ? a.output : a.normalised;
   Sum sum = 0;
   row.each_dropped([&](long long at, long long, Sum multiplier) {
-    const Number dropped = number_of(read(a.x, at) * multiplier);
-    if (a.dropped != nullptr) ((Number*)a.dropped)[at] = dropped;
-    write(kept, at, sum_of(dropped) + read(a.y, at));
+    Number added = number_of(read(a.x, at) * multiplier);
+    if (a.dropped != nullptr) ((Number*)a.dropped)[at] = added;
+    if (a.z != nullptr) added = number_of(sum_of(added) + read(a.z, at));
+    write(kept, at, sum_of(added) + read(a.y, at));
     sum += read(kept, at);
   });
   const Sum mean = warp_sum(sum) / a.width;
@@ -94,7 +95,7 @@ KERNEL __launch_bounds__(kRowsABlock* kLanes) rows_normed(RowArguments a) {
   if (a.normalised != nullptr && row.lane == 0) ((Sum*)a.inverse)[row.number] = inverse;
 }
 
-/// The gradients of x and y.
+/// The gradients of x, y and z.
 KERNEL __launch_bounds__(kRowsABlock* kLanes) rows_normed_backward(RowArguments a) {
   const Row row(a);
   if (!row.there()) return;
