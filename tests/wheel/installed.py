@@ -45,6 +45,8 @@ class Installed(unittest.TestCase):
     def ask(self, program, *words):
         environment = {name: value for name, value in os.environ.items()
                        if name != "LD_LIBRARY_PATH" and not name.startswith("PYTHON")}
+        # Another run of this user must not keep the test waiting.
+        environment["PETLAB_SLOTS"] = str(self.folder / "slots")
         return subprocess.run([self.bin / program, *words], cwd=self.folder, env=environment,
                               capture_output=True, text=True, check=False)
 
