@@ -234,6 +234,7 @@ if $dev; then
   test_tool "The prose linter" prose_venv.sh "the check of the pages is skipped"
   test_tool "The schemas' validator" schema_venv.sh "a test is skipped"
   test_tool "The site builder" site_venv.sh "its test is skipped"
+  test_tool "NVRTC, which compiles kernels for GPUs" nvrtc_venv.sh "a test is skipped"
   if [ -n "$(torch_folder)" ] &&
     ! "$venv/bin/python3" scripts/torch_needs.py python >>"$log" 2>&1; then
     say "PEFT and AdapterHub: left out, with the tests beside them: they need a torch that Python" \
