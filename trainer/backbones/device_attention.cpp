@@ -41,7 +41,7 @@ struct KernelPlan : torch::CustomClassHolder {
 
   void launch(const char* name, std::int64_t most) const {
     const int bytes = form.number == at::kDouble ? 8 : 4;
-    const int warps = attention_warps(static_cast<int>(form.d_head), bytes);
+    const int warps = attention_warps(static_cast<int>(form.size), bytes);
     const std::int64_t rows = warps * kAttentionRowsAWarp;
     kernels->launch(
         "attention", name, form,

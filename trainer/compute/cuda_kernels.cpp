@@ -192,7 +192,7 @@ class CudaKernels : public DeviceKernels {
                                                               : "FLOAT";
     const std::vector<std::string> options{"--gpu-architecture=" + architecture_, "--std=c++17",
                                            "-default-device", std::string("-DNUMBER_") + number,
-                                           "-DD_HEAD=" + std::to_string(form.d_head)};
+                                           "-DSIZE=" + std::to_string(form.size)};
     Driver::Module module = nullptr;
     const std::filesystem::path kept = place_of(text, options);
     if (const auto code = kept_code(kept); code && driver_.load(&module, code->data()) == 0) {

@@ -11,10 +11,10 @@
 namespace petlab::trainer {
 
 /// The parameters that a kernel is compiled for: the type of its numbers (kFloat, kDouble or
-/// kBFloat16) and the width of a head.
+/// kBFloat16) and a size: the width of a head for attention, rows_size() for rows.
 struct KernelForm {
   at::ScalarType number = at::kFloat;
-  std::int64_t d_head = 1;
+  std::int64_t size = 1;
   auto operator<=>(const KernelForm&) const = default;
 };
 
@@ -23,6 +23,9 @@ struct KernelGrid {
   std::int64_t x = 1, y = 1, z = 1;
   int threads = 1;
 };
+
+/// Names the kernels in a trial's numerics. Changes when they round differently.
+inline constexpr const char* kKernelsVersion = "petlab 2";
 
 /// petlab's own kernels on a device. Their text is in trainer/compute/kernels.
 class DeviceKernels {

@@ -31,7 +31,7 @@ struct RowPlan : torch::CustomClassHolder {
   bool drops() const { return arguments.dropout.dropped != 0; }
 
   void launch(const char* name, at::ScalarType number, const RowArguments& with) const {
-    kernels->launch("rows", name, {number},
+    kernels->launch("rows", name, {number, rows_size(with.width)},
                     {(with.rows + kRowsABlock - 1) / kRowsABlock, 1, 1, kRowsABlock * 32}, &with);
   }
 };
@@ -136,6 +136,7 @@ class NormedFunction : public Function<NormedFunction> {
 
 DeviceKernels* kernels_for(const Tensor& x, const DropoutPlace* place) {
   if (x.device().is_cpu() || x.dim() != 2) return nullptr;
+  if (x.size(1) == 0 || rows_size(x.size(1)) > kMostRowsSize) return nullptr;
   if (place != nullptr && place->draws == nullptr) return nullptr;
   return device_kernels(x.device());
 }

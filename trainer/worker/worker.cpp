@@ -53,7 +53,7 @@ std::string numerics_of(const protocol::TrialFile& trial) {
     numerics["libtorch"] = TORCH_VERSION;
     const bool petlab_kernels =
         !why_not_on(trial.device) && device_kernels(placement_on(trial.device).device) != nullptr;
-    numerics["kernels"] = petlab_kernels ? "petlab" : "libtorch";
+    numerics["kernels"] = petlab_kernels ? kKernelsVersion : "libtorch";
   }
   numerics["layout"] = "packed";
   numerics["gang"] = 1;

@@ -153,6 +153,14 @@ template <typename T>
 T __shfl_xor_sync(unsigned all, T given, int apart) {
   return __shfl_sync(all, given, petlab::testing::running_block->lane() ^ apart);
 }
+inline unsigned __ballot_sync(unsigned all, bool given) {
+  unsigned bits = 0;
+  for (int lane = 0; lane < petlab::testing::EmulatedBlock::kLanes; ++lane) {
+    bits |= static_cast<unsigned>(__shfl_sync(all, given ? 1U : 0U, lane)) << lane;
+  }
+  return bits;
+}
+inline int __popc(unsigned bits) { return std::popcount(bits); }
 /// Only one thread runs at a time.
 inline unsigned atomicAdd(unsigned* to, unsigned added) {
   const unsigned before = *to;

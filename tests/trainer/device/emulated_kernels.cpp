@@ -25,23 +25,28 @@ namespace float_masks {
 // It needs the prelude above.
 #include "trainer/compute/kernels/masks.cu"
 }  // namespace float_masks
-namespace float_rows {
+namespace float_rows_1 {
+#define SIZE 1
 #include "tests/trainer/device/rows_text.inc"
-}  // namespace float_rows
+}  // namespace float_rows_1
+namespace float_rows_2 {
+#define SIZE 2
+#include "tests/trainer/device/rows_text.inc"
+}  // namespace float_rows_2
 namespace float_2 {
-#define D_HEAD 2
+#define SIZE 2
 #include "tests/trainer/device/attention_text.inc"
 }  // namespace float_2
 namespace float_6 {
-#define D_HEAD 6
+#define SIZE 6
 #include "tests/trainer/device/attention_text.inc"
 }  // namespace float_6
 namespace float_8 {
-#define D_HEAD 8
+#define SIZE 8
 #include "tests/trainer/device/attention_text.inc"
 }  // namespace float_8
 namespace float_40 {
-#define D_HEAD 40
+#define SIZE 40
 #include "tests/trainer/device/attention_text.inc"
 }  // namespace float_40
 #undef NUMBER_FLOAT
@@ -51,40 +56,50 @@ namespace double_masks {
 // It needs the prelude above.
 #include "trainer/compute/kernels/masks.cu"
 }  // namespace double_masks
-namespace double_rows {
+namespace double_rows_1 {
+#define SIZE 1
 #include "tests/trainer/device/rows_text.inc"
-}  // namespace double_rows
+}  // namespace double_rows_1
+namespace double_rows_2 {
+#define SIZE 2
+#include "tests/trainer/device/rows_text.inc"
+}  // namespace double_rows_2
 namespace double_2 {
-#define D_HEAD 2
+#define SIZE 2
 #include "tests/trainer/device/attention_text.inc"
 }  // namespace double_2
 namespace double_6 {
-#define D_HEAD 6
+#define SIZE 6
 #include "tests/trainer/device/attention_text.inc"
 }  // namespace double_6
 namespace double_8 {
-#define D_HEAD 8
+#define SIZE 8
 #include "tests/trainer/device/attention_text.inc"
 }  // namespace double_8
 namespace double_40 {
-#define D_HEAD 40
+#define SIZE 40
 #include "tests/trainer/device/attention_text.inc"
 }  // namespace double_40
 #undef NUMBER_DOUBLE
 #define NUMBER_BFLOAT16
-namespace bfloat16_rows {
+namespace bfloat16_rows_1 {
+#define SIZE 1
 #include "tests/trainer/device/rows_text.inc"
-}  // namespace bfloat16_rows
+}  // namespace bfloat16_rows_1
+namespace bfloat16_rows_2 {
+#define SIZE 2
+#include "tests/trainer/device/rows_text.inc"
+}  // namespace bfloat16_rows_2
 namespace bfloat16_2 {
-#define D_HEAD 2
+#define SIZE 2
 #include "tests/trainer/device/attention_text.inc"
 }  // namespace bfloat16_2
 namespace bfloat16_6 {
-#define D_HEAD 6
+#define SIZE 6
 #include "tests/trainer/device/attention_text.inc"
 }  // namespace bfloat16_6
 namespace bfloat16_8 {
-#define D_HEAD 8
+#define SIZE 8
 #include "tests/trainer/device/attention_text.inc"
 }  // namespace bfloat16_8
 #undef NUMBER_BFLOAT16
@@ -161,20 +176,29 @@ class EmulatedKernels : public trainer::DeviceKernels {
           form.number == at::kDouble ? &double_masks::masks_selected : &float_masks::masks_selected,
           grid, arguments);
     }
-    if (file == "rows") return run(rows(kernel, form.number), grid, arguments);
+    if (file == "rows") return run(rows(kernel, form), grid, arguments);
     run(attention(kernel, form), grid, arguments);
   }
 
  private:
-  static Rows rows(const std::string& kernel, at::ScalarType number) {
+  static Rows rows(const std::string& kernel, const KernelForm& form) {
     const auto of = [&](Rows dropped, Rows normed, Rows backward) {
       return kernel == "rows_dropped" ? dropped : kernel == "rows_normed" ? normed : backward;
     };
-#define ROWS(name) of(&name::rows_dropped, &name::rows_normed, &name::rows_normed_backward)
-    return number == at::kDouble     ? ROWS(double_rows)
-           : number == at::kBFloat16 ? ROWS(bfloat16_rows)
-                                     : ROWS(float_rows);
-#undef ROWS
+#define FORM(type, name, eights)                                                       \
+  if (form.number == (type) && form.size == (eights)) {                                \
+    return of(&name##_rows_##eights::rows_dropped, &name##_rows_##eights::rows_normed, \
+              &name##_rows_##eights::rows_normed_backward);                            \
+  }
+    FORM(at::kFloat, float, 1)
+    FORM(at::kFloat, float, 2)
+    FORM(at::kDouble, double, 1)
+    FORM(at::kDouble, double, 2)
+    FORM(at::kBFloat16, bfloat16, 1)
+    FORM(at::kBFloat16, bfloat16, 2)
+#undef FORM
+    throw std::logic_error("the emulated GPU has no kernel for rows of " +
+                           std::to_string(form.size) + " times 256");
   }
   static Attention attention(const std::string& kernel, const KernelForm& form) {
     const auto of = [&](Attention forward, Attention to_query, Attention to_keys) {
@@ -183,7 +207,7 @@ class EmulatedKernels : public trainer::DeviceKernels {
                                               : to_keys;
     };
 #define FORM(type, name, width)                                                        \
-  if (form.number == (type) && form.d_head == (width)) {                               \
+  if (form.number == (type) && form.size == (width)) {                                 \
     return of(&name##_##width::attention_forward, &name##_##width::attention_to_query, \
               &name##_##width::attention_to_keys);                                     \
   }
@@ -200,7 +224,7 @@ class EmulatedKernels : public trainer::DeviceKernels {
     FORM(at::kBFloat16, bfloat16, 8)
 #undef FORM
     throw std::logic_error("the emulated GPU has no kernel for heads of " +
-                           std::to_string(form.d_head));
+                           std::to_string(form.size));
   }
 };
 

@@ -29,8 +29,11 @@ struct DropoutArguments {
   unsigned char* kept;  // (places, rows, width)
 };
 
-/// Warps per block of the kernels of rows. A warp computes a row.
+/// Warps per block of the kernels of rows. A warp computes a row, a lane of it rows_size(width)
+/// times eight numbers, at most kMostRowsSize, so that they fit in registers.
 constexpr int kRowsABlock = 4;
+constexpr int kMostRowsSize = 8;
+constexpr long long rows_size(long long width) { return (width + 255) / 256; }
 
 /// Dropout of rows at one place, as fill_dropout draws it.
 struct RowDropout {
@@ -68,11 +71,11 @@ struct RowArguments {
   void* y_gradient;              // also that of z
 };
 
-/// Threads of a block that selects a mask, and the values of a digit.
-constexpr int kMaskThreads = 256;
+/// Threads of a block that selects a mask.
+constexpr int kMaskThreads = 1024;
 
-/// Masks of learned scores (mask_selection.h): in each row, `zeros` numbers of the smallest magnitude
-/// become 0 and the others 1; of equal ones, the first become 0.
+/// Masks of learned scores (mask_selection.h): in each row, `zeros` numbers of the smallest
+/// magnitude become 0 and the others 1; of equal ones, the first become 0.
 struct MaskArguments {
   const void* scores;  // (rows, width) of the number's type: float or double
   void* masks;         // likewise

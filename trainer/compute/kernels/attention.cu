@@ -4,6 +4,7 @@
 // again. No two blocks add to the same number, so sums have a fixed order. Behind the blocks of the
 // last sequence are those of the rows that belong to none.
 
+constexpr int D_HEAD = SIZE;
 constexpr int kWarps = attention_warps(D_HEAD, sizeof(Sum));
 constexpr int kEach = kAttentionRowsAWarp;  // queries (or keys) per warp
 constexpr int kOwn = kWarps * kEach;
@@ -11,7 +12,11 @@ constexpr int kColumns = (D_HEAD + kLanes - 1) / kLanes;  // per lane
 /// Any 32 consecutive numbers span at most five of Philox's blocks of eight.
 constexpr int kDrawnBlocks = 5;
 
-typedef Sum Row[D_HEAD + 1];  // the extra column puts a column's rows in different banks
+/// An odd number of fours, so that lanes that read four numbers of different rows use different banks.
+constexpr int kRowFours = (D_HEAD + 3) / 4 | 1;
+struct alignas(16) Row {
+  Sum at[kRowFours * 4];
+};
 
 __device__ inline Sum no_score() { return -(Sum)__int_as_float(0x7F800000); }
 
@@ -68,7 +73,7 @@ template <typename Source>
 __device__ inline void load(Row* to, int count, Sum scale, const Source& source) {
   for (int i = threadIdx.x; i < count * D_HEAD; i += kWarps * kLanes) {
     const Number* row = source(i / D_HEAD);
-    to[i / D_HEAD][i % D_HEAD] = row == nullptr ? 0 : sum_of(row[i % D_HEAD]) * scale;
+    to[i / D_HEAD].at[i % D_HEAD] = row == nullptr ? 0 : sum_of(row[i % D_HEAD]) * scale;
   }
 }
 
@@ -96,22 +101,34 @@ __device__ inline void load_gradients(const Sequence& s, Row* to, int count, int
   load_rows(s, to, s.a.output_gradient, s.a.heads * D_HEAD, count, first, 1);
 }
 
-__device__ inline Sum product(const Row& a, const Row& b) {
-  Sum sum = 0;
+/// The products of one row with kEach others.
+__device__ inline void multiply(Sum (&products)[kEach], const Row& one, const Row* others) {
+#pragma unroll
+  for (int e = 0; e < kEach; ++e) products[e] = 0;
 #pragma unroll 16
-  for (int d = 0; d < D_HEAD; ++d) sum += a[d] * b[d];
-  return sum;
+  for (int d = 0; d < D_HEAD; ++d) {
+    const Sum of_one = one.at[d];
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) products[e] += others[e].at[d] * of_one;
+  }
 }
 
-/// Adds rows[i] times lane i's weight, for all lanes i of the warp.
-__device__ inline void add_rows(Sum (&sums)[kColumns], Sum weight, const Row* rows, int lane) {
+/// Adds rows[i] times lane i's weights, for all lanes i of the warp.
+__device__ inline void add_rows(Sum (&sums)[kEach][kColumns], const Sum (&weights)[kEach],
+                                const Row* rows, int lane) {
 #pragma unroll 8
   for (int i = 0; i < kLanes; ++i) {
-    const Sum of_row = __shfl_sync(kAll, weight, i);
+    Sum of_rows[kColumns];
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) {
       const int d = c * kLanes + lane;
-      if (d < D_HEAD) sums[c] += of_row * rows[i][d];
+      of_rows[c] = d < D_HEAD ? rows[i].at[d] : 0;
+    }
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) {
+      const Sum weight = __shfl_sync(kAll, weights[e], i);
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) sums[e][c] += weight * of_rows[c];
     }
   }
 }
@@ -168,7 +185,7 @@ struct Kept {
 };
 
 KERNEL __launch_bounds__(kWarps* kLanes) attention_forward(AttentionArguments a) {
-  if (blockIdx.z == a.sequences) {
+  if ((int)blockIdx.z == a.sequences) {
     return write_filling(a.output, a.heads * D_HEAD, a.query_starts[a.sequences], a.query_rows);
   }
   __shared__ Row keys[kLanes], values[kLanes], queries[kOwn];
@@ -192,11 +209,12 @@ KERNEL __launch_bounds__(kWarps* kLanes) attention_forward(AttentionArguments a)
     load_keys(s, keys, values, kLanes, k);
     __syncthreads();
     kept[warp].draw(s, own, k, lane);
+    Sum scores[kEach], weights[kEach];
+    multiply(scores, keys[lane], queries + warp * kEach);
 #pragma unroll
     for (int e = 0; e < kEach; ++e) {
       const bool seen = s.sees(own + e, k + lane);
-      Sum score = product(queries[warp * kEach + e], keys[lane]);
-      score = seen ? score + s.bias(own + e, k + lane) : no_score();
+      const Sum score = seen ? scores[e] + s.bias(own + e, k + lane) : no_score();
       const Sum higher = warp_max(score);
       const Sum now = most[e] < higher ? higher : most[e];
       const Sum probability = seen ? exp(score - now) : 0;
@@ -205,8 +223,9 @@ KERNEL __launch_bounds__(kWarps* kLanes) attention_forward(AttentionArguments a)
       total[e] = total[e] * before + warp_sum(probability);
 #pragma unroll
       for (int c = 0; c < kColumns; ++c) sums[e][c] *= before;
-      add_rows(sums[e], probability * kept[warp].multiplier(s, e, k, lane), values, lane);
+      weights[e] = probability * kept[warp].multiplier(s, e, k, lane);
     }
+    add_rows(sums, weights, values, lane);
   }
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {
@@ -221,7 +240,7 @@ KERNEL __launch_bounds__(kWarps* kLanes) attention_forward(AttentionArguments a)
 
 /// Computes the gradient of the queries, and each query's delta.
 KERNEL __launch_bounds__(kWarps* kLanes) attention_to_query(AttentionArguments a) {
-  if (blockIdx.z == a.sequences) {
+  if ((int)blockIdx.z == a.sequences) {
     return write_filling(a.query_gradient, a.gradient_stride, a.query_starts[a.sequences], a.query_rows);
   }
   __shared__ Row keys[kLanes], values[kLanes], queries[kOwn], gradients[kOwn];
@@ -243,7 +262,7 @@ KERNEL __launch_bounds__(kWarps* kLanes) attention_to_query(AttentionArguments a
     log_sum[e] = there ? ((const Sum*)a.log_sums)[place] : 0;
     Sum part = 0;
     for (int d = lane; d < D_HEAD && there; d += kLanes) {
-      part += sum_of(((const Number*)a.output)[s.query_at(q) + d]) * gradients[q - first][d];
+      part += sum_of(((const Number*)a.output)[s.query_at(q) + d]) * gradients[q - first].at[d];
     }
     delta[e] = warp_sum(part);
     if (there && lane == 0) ((Sum*)a.deltas)[place] = delta[e];
@@ -255,18 +274,18 @@ KERNEL __launch_bounds__(kWarps* kLanes) attention_to_query(AttentionArguments a
     load_keys(s, keys, values, kLanes, k);
     __syncthreads();
     kept[warp].draw(s, own, k, lane);
+    Sum scores[kEach], to_kept[kEach], to_scores[kEach];
+    multiply(scores, keys[lane], queries + warp * kEach);
+    multiply(to_kept, values[lane], gradients + warp * kEach);
 #pragma unroll
     for (int e = 0; e < kEach; ++e) {
-      const int i = warp * kEach + e;
-      Sum to_score = 0;
-      const Sum score = product(queries[i], keys[lane]);
-      const Sum to_kept = product(gradients[i], values[lane]);
+      to_scores[e] = 0;
       if (s.sees(own + e, k + lane)) {
-        to_score = exp(score + s.bias(own + e, k + lane) - log_sum[e]) *
-                   (to_kept * kept[warp].multiplier(s, e, k, lane) - delta[e]);
+        to_scores[e] = exp(scores[e] + s.bias(own + e, k + lane) - log_sum[e]) *
+                       (to_kept[e] * kept[warp].multiplier(s, e, k, lane) - delta[e]);
       }
-      add_rows(sums[e], to_score, keys, lane);
     }
+    add_rows(sums, to_scores, keys, lane);
   }
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {
@@ -277,7 +296,7 @@ KERNEL __launch_bounds__(kWarps* kLanes) attention_to_query(AttentionArguments a
 
 /// Computes the gradients of keys and values. Needs the deltas that attention_to_query writes.
 KERNEL __launch_bounds__(kWarps* kLanes) attention_to_keys(AttentionArguments a) {
-  if (blockIdx.z == a.sequences) {
+  if ((int)blockIdx.z == a.sequences) {
     write_filling(a.key_gradient, a.gradient_stride, a.key_starts[a.sequences], a.key_rows);
     write_filling(a.value_gradient, a.gradient_stride, a.key_starts[a.sequences], a.key_rows);
     return;
@@ -312,21 +331,23 @@ KERNEL __launch_bounds__(kWarps* kLanes) attention_to_keys(AttentionArguments a)
       drawn = s.draw(q, number / 8);
       behind = number % 8 + kEach > 8 ? s.draw(q, number / 8 + 1) : drawn;
     }
+    Sum scores[kEach], to_kept[kEach], weights[kEach], to_scores[kEach];
+    multiply(scores, queries[lane], keys + warp * kEach);
+    multiply(to_kept, gradients[lane], values + warp * kEach);
 #pragma unroll
     for (int e = 0; e < kEach; ++e) {
-      const int i = warp * kEach + e;
-      const Sum score = product(queries[lane], keys[i]);
-      const Sum to_kept = product(gradients[lane], values[i]);
       Sum probability = 0, multiplier = 1;
-      if (s.sees(q, own + e)) probability = exp(score + s.bias(q, own + e) - log_sum);
+      if (s.sees(q, own + e)) probability = exp(scores[e] + s.bias(q, own + e) - log_sum);
       if (a.dropped != 0) {
         const unsigned n = number % 8 + e;
         const unsigned bits = sixteen_bits(n < 8 ? drawn.word : behind.word, n % 8);
         multiplier = bits >= a.dropped ? (Sum)a.kept_scale : 0;
       }
-      add_rows(to_value[e], probability * multiplier, gradients, lane);
-      add_rows(to_key[e], probability * (to_kept * multiplier - delta), queries, lane);
+      weights[e] = probability * multiplier;
+      to_scores[e] = probability * (to_kept[e] * multiplier - delta);
     }
+    add_rows(to_value, weights, gradients, lane);
+    add_rows(to_key, to_scores, queries, lane);
   }
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {

@@ -1,5 +1,5 @@
 // Shared by the kernels: the types of stored numbers (Number) and of sums (Sum), warps, and Philox.
-// The options define NUMBER_FLOAT, NUMBER_DOUBLE or NUMBER_BFLOAT16.
+// The options define NUMBER_FLOAT, NUMBER_DOUBLE or NUMBER_BFLOAT16, and SIZE.
 
 #ifndef KERNEL  // tests on the host define their own
 #define KERNEL extern "C" __global__ void
@@ -27,6 +27,8 @@ typedef float Sum;
 __device__ inline Sum sum_of(Number number) { return number; }
 __device__ inline Number number_of(Sum sum) { return sum; }
 #endif
+
+__device__ inline Sum rounded(Sum sum) { return sum_of(number_of(sum)); }
 
 constexpr int kLanes = 32;  // of a warp
 constexpr unsigned kAll = 0xFFFFFFFFu;

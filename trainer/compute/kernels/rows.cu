@@ -1,97 +1,147 @@
-// norm((drop(x) + z) + y) of rows, drop(x) + y alone, and their gradients. A warp computes a row; a lane
-// visits eight numbers at a time, those of one block of Philox. A lane reads and writes the same
-// numbers in each visit, so it need not wait for other lanes.
+// norm((drop(x) + z) + y) of rows, drop(x) + y alone, and their gradients. A warp computes a row and
+// holds it in registers: a lane has SIZE times eight numbers next to each other, which one block of
+// Philox drops.
+
+struct alignas(16) Eight {
+  Number number[8];
+};
 
 /// The row of this warp.
 struct Row {
   const RowArguments& a;
   long long number;
   int lane;
+  bool whole;  // the row consists of whole eights, which are aligned
 
   __device__ Row(const RowArguments& of)
       : a(of),
         number((long long)blockIdx.x * kRowsABlock + threadIdx.x / kLanes),
-        lane(threadIdx.x % kLanes) {}
+        lane(threadIdx.x % kLanes),
+        whole(of.width % 8 == 0) {}
 
   __device__ bool there() const { return number < a.rows; }
-
-  /// Calls visit(index, column) for each number of this lane.
-  template <typename Visit>
-  __device__ void each(const Visit& visit) const {
-    for (long long first = lane * 8; first < a.width; first += kLanes * 8) {
-#pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        if (first + i < a.width) visit(number * a.width + first + i, first + i);
-      }
-    }
+  /// The column of the first number of this lane's eight, and how many of them the row has.
+  __device__ int first(int eight) const { return (eight * kLanes + lane) * 8; }
+  __device__ int count(int eight) const {
+    const long long left = a.width - first(eight);
+    return left < 0 ? 0 : left < 8 ? (int)left : 8;
   }
 
-  /// Calls visit(index, column, multiplier) with dropout's multipliers.
-  template <typename Visit>
-  __device__ void each_dropped(const Visit& visit) const {
-    const RowDropout& d = a.dropout;
-    if (d.dropped == 0) {
-      each([&](long long at, long long column) { visit(at, column, (Sum)1); });
+  /// Reads an eight of a row, or of a vector (width); zeros after the end.
+  __device__ void read(Sum (&to)[8], const void* from, int eight) const {
+    read_at(to, from, number * a.width, eight);
+  }
+  __device__ void read_vector(Sum (&to)[8], const void* from, int eight) const {
+    read_at(to, from, 0, eight);
+  }
+  __device__ void write(void* to, const Sum (&numbers)[8], int eight) const {
+    Number* const at = (Number*)to + number * a.width + first(eight);
+    const int n = count(eight);
+    if (whole && n == 8) {
+      Eight all;
+#pragma unroll
+      for (int i = 0; i < 8; ++i) all.number[i] = number_of(numbers[i]);
+      *(Eight*)at = all;
       return;
     }
-    const long long* keys = d.round_keys + (d.trials > 1 ? d.trial[number] : 0);
-    for (long long first = lane * 8; first < a.width; first += kLanes * 8) {
-      const Words drawn = philox((unsigned)(first / 8), (unsigned)d.position[number],
-                                 (unsigned)d.example[number], d.step, (unsigned)keys[0],
-                                 (unsigned)keys[d.word_stride]);
 #pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        const bool kept = sixteen_bits(drawn.word, i) >= d.dropped;
-        if (first + i < a.width) {
-          visit(number * a.width + first + i, first + i, kept ? (Sum)d.kept_scale : (Sum)0);
-        }
-      }
+    for (int i = 0; i < 8; ++i) {
+      if (i < n) at[i] = number_of(numbers[i]);
     }
   }
-};
+  /// Multiplies an eight by dropout's multipliers.
+  __device__ void drop(Sum (&numbers)[8], int eight) const {
+    const RowDropout& d = a.dropout;
+    if (d.dropped == 0 || count(eight) == 0) return;
+    const long long* keys = d.round_keys + (d.trials > 1 ? d.trial[number] : 0);
+    const Words drawn =
+        philox((unsigned)first(eight) / 8, (unsigned)d.position[number],
+               (unsigned)d.example[number], d.step, (unsigned)keys[0], (unsigned)keys[d.word_stride]);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      numbers[i] *= sixteen_bits(drawn.word, i) >= d.dropped ? (Sum)d.kept_scale : (Sum)0;
+    }
+  }
 
-__device__ inline Sum read(const void* from, long long at) {
-  return sum_of(((const Number*)from)[at]);
-}
-__device__ inline void write(void* to, long long at, Sum value) {
-  ((Number*)to)[at] = number_of(value);
-}
+ private:
+  __device__ void read_at(Sum (&to)[8], const void* from, long long row, int eight) const {
+    const Number* const at = (const Number*)from + row + first(eight);
+    const int n = count(eight);
+    if (whole && n == 8) {
+      const Eight all = *(const Eight*)at;
+#pragma unroll
+      for (int i = 0; i < 8; ++i) to[i] = sum_of(all.number[i]);
+      return;
+    }
+#pragma unroll
+    for (int i = 0; i < 8; ++i) to[i] = i < n ? sum_of(at[i]) : 0;
+  }
+};
 
 /// output = drop(x) + y, or drop(x), which is also the gradient of drop.
 KERNEL __launch_bounds__(kRowsABlock* kLanes) rows_dropped(RowArguments a) {
   const Row row(a);
   if (!row.there()) return;
-  row.each_dropped([&](long long at, long long, Sum multiplier) {
-    const Sum dropped = read(a.x, at) * multiplier;
-    write(a.output, at, a.y == nullptr ? dropped : dropped + read(a.y, at));
-  });
+#pragma unroll
+  for (int e = 0; e < SIZE; ++e) {
+    Sum x[8], y[8];
+    row.read(x, a.x, e);
+    row.drop(x, e);
+    if (a.y != nullptr) {
+      row.read(y, a.y, e);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) x[i] += y[i];
+    }
+    row.write(a.output, x, e);
+  }
 }
 
 /// output = norm((drop(x) + z) + y)
 KERNEL __launch_bounds__(kRowsABlock* kLanes) rows_normed(RowArguments a) {
   const Row row(a);
   if (!row.there()) return;
-  void* const kept = a.normalised == nullptr ? a.output : a.normalised;
+  Sum sums[SIZE][8];
   Sum sum = 0;
-  row.each_dropped([&](long long at, long long, Sum multiplier) {
-    Number added = number_of(read(a.x, at) * multiplier);
-    if (a.dropped != nullptr) ((Number*)a.dropped)[at] = added;
-    if (a.z != nullptr) added = number_of(sum_of(added) + read(a.z, at));
-    write(kept, at, sum_of(added) + read(a.y, at));
-    sum += read(kept, at);
-  });
+#pragma unroll
+  for (int e = 0; e < SIZE; ++e) {
+    Sum y[8], z[8];
+    row.read(sums[e], a.x, e);
+    row.read(y, a.y, e);
+    row.drop(sums[e], e);
+    if (a.dropped != nullptr) row.write(a.dropped, sums[e], e);
+    if (a.z != nullptr) row.read(z, a.z, e);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      Sum& of = sums[e][i];
+      of = rounded(of);
+      if (a.z != nullptr) of = rounded(of + z[i]);
+      of = rounded(of + y[i]);
+      sum += of;
+    }
+  }
   const Sum mean = warp_sum(sum) / a.width;
   Sum squares = 0;
-  row.each([&](long long at, long long) {
-    const Sum centred = read(kept, at) - mean;
-    squares += centred * centred;
-  });
+#pragma unroll
+  for (int e = 0; e < SIZE; ++e) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      sums[e][i] -= mean;
+      if (i < row.count(e)) squares += sums[e][i] * sums[e][i];
+    }
+  }
   const Sum inverse = 1 / sqrt(warp_sum(squares) / a.width + (Sum)a.eps);
-  row.each([&](long long at, long long column) {
-    const Sum normalised = (read(kept, at) - mean) * inverse;
-    if (a.normalised != nullptr) write(a.normalised, at, normalised);
-    write(a.output, at, normalised * read(a.weight, column) + read(a.bias, column));
-  });
+#pragma unroll
+  for (int e = 0; e < SIZE; ++e) {
+    Sum weight[8], bias[8];
+    row.read_vector(weight, a.weight, e);
+    row.read_vector(bias, a.bias, e);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sums[e][i] *= inverse;
+    if (a.normalised != nullptr) row.write(a.normalised, sums[e], e);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sums[e][i] = sums[e][i] * weight[i] + bias[i];
+    row.write(a.output, sums[e], e);
+  }
   if (a.normalised != nullptr && row.lane == 0) ((Sum*)a.inverse)[row.number] = inverse;
 }
 
@@ -99,28 +149,42 @@ KERNEL __launch_bounds__(kRowsABlock* kLanes) rows_normed(RowArguments a) {
 KERNEL __launch_bounds__(kRowsABlock* kLanes) rows_normed_backward(RowArguments a) {
   const Row row(a);
   if (!row.there()) return;
-  const auto to_normalised = [&](long long at, long long column) {
-    return read(a.output_gradient, at) * read(a.weight, column);
-  };
+  const bool normed = a.output_gradient != nullptr;
+  Sum gradients[SIZE][8], normalised[SIZE][8];
   Sum sum = 0, product = 0, inverse = 0;
-  if (a.output_gradient != nullptr) {
-    row.each([&](long long at, long long column) {
-      const Sum gradient = to_normalised(at, column);
-      sum += gradient;
-      product += gradient * read(a.normalised, at);
-    });
+  if (normed) {
+    inverse = ((const Sum*)a.inverse)[row.number];
+#pragma unroll
+    for (int e = 0; e < SIZE; ++e) {
+      Sum weight[8];
+      row.read(gradients[e], a.output_gradient, e);
+      row.read(normalised[e], a.normalised, e);
+      row.read_vector(weight, a.weight, e);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        gradients[e][i] *= weight[i];
+        sum += gradients[e][i];
+        product += gradients[e][i] * normalised[e][i];
+      }
+    }
     sum = warp_sum(sum) / a.width;
     product = warp_sum(product) / a.width;
-    inverse = ((const Sum*)a.inverse)[row.number];
   }
-  row.each_dropped([&](long long at, long long column, Sum multiplier) {
-    Sum to_sum = 0;
-    if (a.output_gradient != nullptr) {
-      to_sum = inverse * (to_normalised(at, column) - sum - read(a.normalised, at) * product);
+#pragma unroll
+  for (int e = 0; e < SIZE; ++e) {
+    Sum to_sum[8], to_dropped[8];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      to_sum[i] = normed ? inverse * (gradients[e][i] - sum - normalised[e][i] * product) : 0;
     }
-    write(a.y_gradient, at, to_sum);
-    if (a.x_gradient == nullptr) return;
-    if (a.dropped_gradient != nullptr) to_sum += read(a.dropped_gradient, at);
-    write(a.x_gradient, at, to_sum * multiplier);
-  });
+    row.write(a.y_gradient, to_sum, e);
+    if (a.x_gradient == nullptr) continue;
+    if (a.dropped_gradient != nullptr) {
+      row.read(to_dropped, a.dropped_gradient, e);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) to_sum[i] += to_dropped[i];
+    }
+    row.drop(to_sum, e);
+    row.write(a.x_gradient, to_sum, e);
+  }
 }
