@@ -11,8 +11,11 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <numeric>
+#include <optional>
 #include <random>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace petlab::testing {
@@ -43,24 +46,14 @@ class EmulatedBlock {
                 Waiting::no, 0};
     }
     for (Warp& warp : warps_) warp = {};
-    std::vector<std::size_t> order(threads_.size());
-    for (std::size_t t = 0; t < order.size(); ++t) order[t] = t;
-    while (true) {
-      std::shuffle(order.begin(), order.end(), random_);
-      bool any_left = false, any_ran = false;
-      for (const std::size_t t : order) {
-        Thread& thread = threads_[t];
-        if (!thread.fiber) continue;
-        any_left = true;
-        if (thread.waiting != Waiting::no) continue;
-        any_ran = true;
-        current_ = t;
-        index_.x = static_cast<unsigned>(t);
-        thread.fiber = std::move(thread.fiber).resume();
+    // A warp runs alone for a while, so that it gets ahead of the others and behind.
+    while (const std::optional<std::size_t> warp = any_ready_warp()) {
+      for (auto turns = std::uniform_int_distribution<int>(1, 200)(random_); turns > 0; --turns) {
+        if (!run_warp(*warp)) break;
       }
-      if (!any_left) return;
-      const bool released = release();
-      if (!any_ran && !released) throw std::logic_error("a kernel's threads wait for each other");
+    }
+    for (const Thread& thread : threads_) {
+      if (thread.fiber) throw std::logic_error("a kernel's threads wait for each other");
     }
   }
 
@@ -97,24 +90,52 @@ class EmulatedBlock {
     scheduler_ = std::move(scheduler_).resume();
   }
 
-  /// Resumes the threads of the block or of a warp that all wait at the same barrier. Finished
-  /// threads count as waiting. Returns true if any thread was resumed.
-  bool release() {
-    bool any = false;
-    const auto together = [&](std::size_t from, std::size_t to, Waiting at) {
-      for (std::size_t t = from; t < to; ++t) {
-        if (threads_[t].fiber && threads_[t].waiting != at) return;
-      }
-      for (std::size_t t = from; t < to; ++t) {
-        any = any || threads_[t].fiber;
-        threads_[t].waiting = Waiting::no;
-      }
-    };
-    together(0, threads_.size(), Waiting::block);
+  std::pair<std::size_t, std::size_t> threads_of(std::size_t warp) const {
+    return {warp * kLanes, std::min(threads_.size(), (warp + 1) * kLanes)};
+  }
+  bool is_ready(std::size_t thread) const {
+    return threads_[thread].fiber && threads_[thread].waiting == Waiting::no;
+  }
+
+  /// A random warp with a thread that can run, after a barrier that all have reached has let them
+  /// pass; std::nullopt if there is none.
+  std::optional<std::size_t> any_ready_warp() {
+    pass(0, threads_.size(), Waiting::block);
+    std::vector<std::size_t> ready;
     for (std::size_t w = 0; w < warps_.size(); ++w) {
-      together(w * kLanes, std::min(threads_.size(), (w + 1) * kLanes), Waiting::warp);
+      const auto [from, to] = threads_of(w);
+      bool any = false;
+      for (std::size_t t = from; t < to; ++t) any = any || is_ready(t);
+      if (any) ready.push_back(w);
     }
+    if (ready.empty()) return std::nullopt;
+    return ready[std::uniform_int_distribution<std::size_t>(0, ready.size() - 1)(random_)];
+  }
+
+  /// Runs a warp's threads up to their next barriers, in random order. Returns false if none ran.
+  bool run_warp(std::size_t warp) {
+    const auto [from, to] = threads_of(warp);
+    std::array<std::size_t, kLanes> order{};
+    std::iota(order.begin(), order.end(), from);
+    std::shuffle(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(to - from), random_);
+    bool any = false;
+    for (std::size_t i = 0; i < to - from; ++i) {
+      if (!is_ready(order[i])) continue;
+      any = true;
+      current_ = order[i];
+      index_.x = static_cast<unsigned>(current_);
+      threads_[current_].fiber = std::move(threads_[current_].fiber).resume();
+    }
+    pass(from, to, Waiting::warp);
     return any;
+  }
+
+  /// Lets threads pass a barrier that all of them have reached. Finished ones count as waiting.
+  void pass(std::size_t from, std::size_t to, Waiting at) {
+    for (std::size_t t = from; t < to; ++t) {
+      if (threads_[t].fiber && threads_[t].waiting != at) return;
+    }
+    for (std::size_t t = from; t < to; ++t) threads_[t].waiting = Waiting::no;
   }
 
   boost::context::pooled_fixedsize_stack stacks_{64 * 1024};
