@@ -11,7 +11,8 @@
 #             equal those of numpy and scipy (scripts/statistics_venv.sh; exits with 77 if they are missing)
 # all         both (the default)
 #
-# If pdflatex is installed, the LaTeX of all tables and figures must also compile without warnings.
+# If pdflatex, booktabs and pgfplots are installed, the LaTeX of all tables and figures must also
+# compile without warnings.
 #
 # FOLDER_OF_PROGRAMS is build/release/bin, else build/no-torch/bin. Databases, runs and the page
 # with all reports go to FOLDER (build/rehearsal) and replace those of an earlier rehearsal.
@@ -63,8 +64,9 @@ check() { # check PYTHON PROGRAM FEED [ARGUMENTS...]
 }
 
 compile_latex() { # compile_latex FOLDER: compiles its all.tex unchanged
-  if ! command -v pdflatex >/dev/null; then
-    say "There is no pdflatex (Debian: texlive-latex-extra texlive-pictures): the LaTeX was not compiled"
+  if ! command -v pdflatex >/dev/null || ! kpsewhich booktabs.sty pgfplots.sty >/dev/null; then
+    say "The LaTeX was not compiled: there is no pdflatex with booktabs and pgfplots (Debian:" \
+      "texlive-latex-recommended texlive-pictures)"
     return
   fi
   (cd "$1" && pdflatex -interaction=nonstopmode -halt-on-error all.tex >all.pdflatex 2>&1) ||

@@ -117,8 +117,8 @@ if $dev; then
   for_a_test Slurm slurmctld slurmd slurm-client munge
   # Debian's package. Ubuntu's is a snap, which the test does not use.
   for_a_test Chromium chromium
-  # 150 MB; compiles the LaTeX of reports and score tables.
-  for_a_test LaTeX texlive-latex-base
+  # 350 MB; compiles the LaTeX of reports, with booktabs and pgfplots, and of score tables.
+  for_a_test LaTeX texlive-latex-base texlive-latex-recommended texlive-pictures
 fi
 
 # ---- A virtual environment: for LibTorch's wheel, and for the Python of petlab's tools
