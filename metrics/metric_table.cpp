@@ -74,6 +74,13 @@ constexpr std::array kMetrics = {
     scores("spearman", "Spearman rank correlation of numbers, -1 to 1", spearman),
 };
 
+std::mutex declaring;
+
+std::map<std::string, bool, std::less<>>& declared_directions() {
+  static std::map<std::string, bool, std::less<>> directions;
+  return directions;
+}
+
 }  // namespace
 
 std::optional<double> MetricRow::of_texts(std::span<const std::string> references,
@@ -100,8 +107,22 @@ const MetricRow* find_metric(std::string_view name) {
 
 std::optional<bool> higher_is_better(std::string_view metric) {
   if (metric == "loss") return false;
-  const MetricRow* row = find_metric(metric);
-  return row == nullptr ? std::nullopt : std::optional(row->higher_is_better);
+  if (const MetricRow* row = find_metric(metric)) return row->higher_is_better;
+  const std::lock_guard lock(declaring);
+  const auto found = declared_directions().find(metric);
+  return found == declared_directions().end() ? std::nullopt : std::optional(found->second);
+}
+
+void declare_direction(const std::string& metric, bool higher) {
+  std::optional<bool> known = higher_is_better(metric);
+  if (!known) {
+    const std::lock_guard lock(declaring);
+    known = declared_directions().try_emplace(metric, higher).first->second;
+  }
+  if (*known == higher) return;
+  throw std::invalid_argument(fmt::format(
+      "metric {}: found a declaration that {} values are better, expected {}",
+      base::in_quotes(metric), higher ? "higher" : "lower", *known ? "higher" : "lower"));
 }
 
 const MetricRow& metric_named(std::string_view name) {

@@ -49,9 +49,13 @@ std::span<const MetricRow> metric_table();
 /// The row with that name, or nullptr.
 const MetricRow* find_metric(std::string_view name);
 
-/// Whether higher values of a metric are better, also for the training loss; std::nullopt if
-/// unknown, such as for a worker's own metric.
+/// Whether higher values of a metric are better, also for the training loss and for metrics that
+/// workers declare; std::nullopt if unknown.
 std::optional<bool> higher_is_better(std::string_view metric);
+
+/// Declares the direction of a worker's metric for this process. Throws std::invalid_argument if
+/// another direction is known. May be called from several threads.
+void declare_direction(const std::string& metric, bool higher_is_better);
 
 /// The row with that name. Throws std::invalid_argument naming the nearest known name.
 const MetricRow& metric_named(std::string_view name);

@@ -9,7 +9,9 @@ std::optional<double> selection_score(std::span<const SelectedMetric> metrics) {
   double sum = 0;
   bool defined = true;
   for (const SelectedMetric& metric : metrics) {
-    const double sign = metric_named(metric.name).higher_is_better ? 1 : -1;
+    const std::optional<bool> higher = higher_is_better(metric.name);
+    if (!higher) metric_named(metric.name);  // throws
+    const double sign = *higher ? 1 : -1;
     defined = defined && metric.value.has_value();
     sum += sign * metric.value.value_or(0);
   }

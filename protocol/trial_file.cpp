@@ -104,7 +104,9 @@ TrialFile parse(const json& input) {
   content.attempt = whole(input, "attempt", 1);
   content.config = sweeps::trial_config_from_json(group(input, "config"));
   read_tasks(input, content);
-  content.backbone_folder = text(input, "backbone_folder");
+  if (sweeps::is_active(*sweeps::find_field("backbone"), content.config)) {
+    content.backbone_folder = text(input, "backbone_folder");
+  }
   const json& folders = member(input, "data_folders", "");
   if (!folders.is_array()) refuse_key("data_folders", folders, "a list of folders");
   for (const json& folder : folders) {
@@ -156,7 +158,9 @@ std::string trial_file_text(const std::filesystem::path& file, const TrialFile& 
   ordered_json out = {
       {"v", kFormatVersion}, {"trial", content.trial_id}, {"attempt", content.attempt}};
   out["config"] = to_json(content.config);
-  out["backbone_folder"] = content.backbone_folder.string();
+  const std::string first_key =
+      content.backbone_folder.empty() ? "data_folders" : "backbone_folder";
+  if (!content.backbone_folder.empty()) out[first_key] = content.backbone_folder.string();
   out["data_folders"] = ordered_json::array();
   for (const std::filesystem::path& folder : content.data_folders) {
     out["data_folders"].push_back(folder.string());
@@ -180,7 +184,8 @@ std::string trial_file_text(const std::filesystem::path& file, const TrialFile& 
   try {
     std::string json_text = out.dump(1) + "\n";
     // Nested texts contain no raw newlines.
-    json_text.insert(json_text.find("\n \"backbone_folder\":"), tasks_text(content.tasks));
+    json_text.insert(json_text.find(fmt::format("\n \"{}\":", first_key)),
+                     tasks_text(content.tasks));
     return json_text;
   } catch (const json::exception& error) {  // a path or text is not UTF-8
     throw base::Error(fmt::format("{}: cannot be written: {}", file.string(), error.what()));

@@ -233,6 +233,17 @@ void Connection::open(Mode mode, const OpenOptions& options) {
   const std::int64_t version = checked_version(*this);
   if (mode == Mode::read && version < kDatabaseVersion) read_through_copy(version);
   opened_ = true;
+  learned_from_ = -1;
+  if (mode == Mode::read || version == kDatabaseVersion) learn();  // else after the update
+}
+
+void Connection::learn() {
+  guard("read its catalogs", [&] {
+    const std::int64_t now = data_version();
+    if (now == learned_from_) return;
+    learn_catalogs(*this);
+    learned_from_ = now;
+  });
 }
 
 // SQLite keeps an unnamed database in its cache, and the excess in an unnamed file. A small copy
@@ -274,7 +285,10 @@ std::int64_t Connection::data_version() {
 void Connection::look_again() {
   const bool is_current = immutable_ ? nobody_writes(real_path(file_)) && is_unchanged()
                                      : !original_ || data_version() == copied_version_;
-  if (opened_ && is_current) return;
+  if (opened_ && is_current) {
+    learn();
+    return;
+  }
   statements_.clear();
   ++reopened_;
   open(Mode::read, {});

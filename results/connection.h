@@ -106,11 +106,14 @@ class Connection {
   bool immutable_ = false;               // opened as a file without writers
   std::array<std::int64_t, 4> state_{};  // the file's state when opened
   std::int64_t reopened_ = 0;
-  bool opened_ = true;  // false if reopening it failed
+  bool opened_ = true;              // false if reopening it failed
+  std::int64_t learned_from_ = -1;  // data_version when learn() read the catalogs
   bool is_unchanged() const;
   SQLite::Database& of_file() const { return original_ ? *original_ : *database_; }
   void open(Mode mode, const OpenOptions& options);
   void read_through_copy(std::int64_t version);
+  /// Learns the database's catalogs if it has changed since the last call.
+  void learn();
   static int on_busy(void* self, int tries);
   /// Rethrows the exception in flight, unless SQLite gave up waiting and there is time left.
   void wait_on(std::optional<std::chrono::steady_clock::time_point>& since) const;

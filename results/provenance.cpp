@@ -1,8 +1,10 @@
 #include "results/provenance.h"
 
 #include "results/connection.h"
+#include "results/schema.h"
 #include "results/snapshot.h"
 #include "results/store.h"
+#include "sweeps/worker_catalog.h"
 
 namespace petlab::results {
 
@@ -35,6 +37,7 @@ void record_sweep_text(Connection& connection, std::string_view digest, std::str
       .with(digest)
       .with(text)
       .run();
+  if (text.starts_with(sweeps::kCatalogStart)) extend_views(connection);
 }
 
 }  // namespace internal

@@ -144,6 +144,9 @@ std::string expression(const Word& word, Statement& statement) {
     case WordScope::artifact:
       return fmt::format("coalesce(f.{0}, t.{0})", word.name);
     case WordScope::trial:
+      if (!word.path.empty()) {
+        return fmt::format("json_extract(t.config, {})", statement.bound(word.path));
+      }
       return fmt::format("t.\"{}\"", word.name);
     case WordScope::tag:
       return fmt::format("(SELECT group_concat(tag) FROM ({} ORDER BY 1))", kTagsOfTrial);

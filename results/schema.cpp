@@ -6,10 +6,14 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <memory>
 #include <span>
+#include <stdexcept>
 
 #include "base/files.h"
 #include "results/backup.h"
@@ -21,6 +25,7 @@
 #include "results/remarks.h"
 #include "results/selected_values.h"
 #include "sweeps/fields.h"
+#include "sweeps/worker_catalog.h"
 
 namespace petlab::results::internal {
 namespace {
@@ -166,16 +171,45 @@ std::string provenance_view() {
       columns);
 }
 
+/// Calls `take` with each catalog that the database records, in the order of recording.
+void each_catalog(Connection& connection,
+                  const std::function<void(const sweeps::WorkerCatalog&)>& take) {
+  Query rows(connection,
+             "SELECT text FROM sweep_texts WHERE substr(text, 1, ?1) = ?2 ORDER BY digest");
+  rows.with(static_cast<std::int64_t>(sweeps::kCatalogStart.size())).with(sweeps::kCatalogStart);
+  while (rows.step()) {
+    try {
+      take(sweeps::parse_worker_catalog(rows.text(0)));
+    } catch (const std::invalid_argument& error) {
+      throw Error(fmt::format("{}: {}", connection.file().string(), error.what()));
+    }
+  }
+}
+
+/// The columns and paths of the fields that the database's catalogs declare.
+std::map<std::string, std::string> declared_columns(Connection& connection) {
+  std::map<std::string, std::string> columns;
+  each_catalog(connection, [&](const sweeps::WorkerCatalog& catalog) {
+    for (const sweeps::DeclaredField& field : catalog.fields) {
+      columns[field.column] = "$." + field.name;
+    }
+  });
+  return columns;
+}
+
 struct View {
   const char* name;
   std::string text;  // the SELECT
 };
 
 /// CROSS JOIN fixes the order: from the few trials to their many values.
-std::vector<View> views() {
+std::vector<View> views(Connection& connection) {
   std::string columns;
   for (const FieldColumn& field : field_columns())
     columns += fmt::format(", t.{}", quoted(field.column));
+  for (const auto& [column, path] : declared_columns(connection)) {
+    columns += fmt::format(", json_extract(t.config, '{}') AS {}", path, quoted(column));
+  }
   const std::string selected = fmt::format(
       "t.trial_id, a.number AS attempt, v.seq, v.step, s.split, s.task, s.name, v.value{}, t.user, "
       "coalesce(f.bls_bits, t.bls_bits) AS bls_bits, coalesce(f.stored_bits, t.stored_bits) AS "
@@ -227,8 +261,9 @@ void make_view(Connection& connection, const View& view) {
 
 std::vector<FieldColumn> collect_fields() {
   std::vector<FieldColumn> found = {{"tasks", {"tasks"}, "TEXT"}};
-  found.resize(sweeps::fields().size() + 1);
   for (const sweeps::Field& row : sweeps::fields()) {
+    if (row.declared != nullptr) continue;
+    found.resize(std::max(found.size(), static_cast<std::size_t>(row.place) + 1));
     FieldColumn& field = found.at(static_cast<std::size_t>(row.place));
     field.column = row.column;
     field.type = sweeps::sql_type(row.type);
@@ -299,9 +334,19 @@ void apply_steps(Connection& connection, std::int64_t version) {
     step(connection);
   }
   fill_left_out(connection);
-  for (const View& view : views()) make_view(connection, view);
+  extend_views(connection);
   connection.exec(fmt::format("PRAGMA user_version = {}", kDatabaseVersion).c_str());
 }
+
+void extend_views(Connection& connection) {
+  for (const View& view : views(connection)) make_view(connection, view);
+}
+
+void learn_catalogs(Connection& connection) {
+  each_catalog(connection, [](const sweeps::WorkerCatalog& catalog) { sweeps::learn(catalog); });
+}
+
+std::string json_path(const sweeps::Field& field) { return fmt::format("$.{}", field.name); }
 
 const std::vector<FieldColumn>& field_columns() {
   static const std::vector<FieldColumn> all = collect_fields();

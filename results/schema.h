@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "results/store.h"
+#include "sweeps/fields.h"
 
 namespace petlab::results::internal {
 
@@ -21,8 +22,20 @@ struct FieldColumn {
 };
 
 /// All fields of configurations: `tasks` (names joined by commas) instead of task and tasks, then
-/// the rows of sweeps::fields() by place. Excludes the free group user.
+/// the built-in rows of sweeps::fields() by place. Excludes the free group user and the fields that
+/// workers declare, which the views read from configurations.
 const std::vector<FieldColumn>& field_columns();
+
+/// The path of a field in a configuration, for SQLite's JSON functions: `$.module.targets`.
+std::string json_path(const sweeps::Field& field);
+
+/// Learns the catalogs that the database records (sweeps/worker_catalog.h). Throws Error if they
+/// contradict those of another database.
+void learn_catalogs(Connection& connection);
+
+/// Adds the columns of the database's catalogs to the views. Must be called in a transaction that
+/// recorded a catalog.
+void extend_views(Connection& connection);
 
 /// Creates a new database; other processes never see it incomplete. Returns false if another
 /// process created it first. Throws Error.

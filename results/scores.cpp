@@ -14,6 +14,7 @@
 #include "results/snapshot.h"
 #include "results/store.h"
 #include "sweeps/fields.h"
+#include "sweeps/vocabulary.h"
 
 namespace petlab::results {
 namespace {
@@ -117,15 +118,15 @@ std::vector<std::string> listed(std::string_view joined) {
 }
 
 const std::vector<Word>& configuration_words() {
-  static const std::vector<Word> all = [] {
+  static sweeps::OfVocabulary<std::vector<Word>> all([] {
     std::vector<Word> result;
     for (const sweeps::Field& field : sweeps::fields()) {
       if (field.name != "seed") result.push_back(word_named(field.name));
     }
     result.push_back(word_named("user"));
     return result;
-  }();
-  return all;
+  });
+  return all.get();
 }
 
 ScoreReader::ScoreReader(const std::filesystem::path& database)

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/sha256.h"
 #include "results/connection.h"
 #include "results/host_lock.h"
 #include "results/made_file.h"
@@ -154,6 +155,7 @@ void Batch::record_sweep_text(const std::string& digest, std::string_view text) 
 }
 
 void Batch::record_sweep(const SweepRow& sweep, std::span<const TrialRow> trials, double time) {
+  if (!sweep.catalog.empty()) record_sweep_text(base::sha256(sweep.catalog), sweep.catalog);
   for (const TrialRow& trial : trials) record_trial(trial);
   internal::writing(*this, "record a sweep", [&](Connection& connection) {
     Query insert(connection,

@@ -46,6 +46,8 @@ struct SweepRow {
   /// Settings in addition to the file, for all trials: `training.epochs=1`.
   std::vector<std::string> overrides = {};
   std::string text = {};  // of the file; empty if unknown. Stored by digest (Reader::sweep_text)
+  /// sweeps::WorkerCatalog::text of the worker's catalog; empty: none. Stored by digest likewise.
+  std::string catalog = {};
   bool operator==(const SweepRow&) const = default;
 };
 

@@ -8,6 +8,7 @@
 #include "base/nearest_word.h"
 #include "base/shown.h"
 #include "results/schema.h"
+#include "sweeps/vocabulary.h"
 
 namespace petlab::results {
 namespace {
@@ -42,14 +43,19 @@ std::vector<Word> make_words() {
       all.push_back({column.column, row.type, WordScope::trial, row.help, ""});
     }
   }
+  for (const sweeps::Field& row : sweeps::fields()) {
+    if (row.declared == nullptr) continue;
+    all.push_back({std::string(row.column), row.type, WordScope::trial, row.help, "",
+                   internal::json_path(row)});
+  }
   return all;
 }
 
 }  // namespace
 
 const std::vector<Word>& words() {
-  static const std::vector<Word> all = make_words();
-  return all;
+  static sweeps::OfVocabulary<std::vector<Word>> all(make_words);
+  return all.get();
 }
 
 std::optional<Word> find_word(std::string_view text) {

@@ -29,10 +29,14 @@ struct Word {
   std::string_view help;
   /// The KEY of `user.KEY`; empty for all other words.
   std::string user_key;
+  /// The JSON path in the configuration of a field that a worker declares, which has no column in
+  /// tables: `$.module.targets`. Empty for all other words.
+  std::string path = {};
 };
 
 /// All words except `user.KEY`, which accepts any key: first those of trials and sweeps, then those
-/// of the configuration.
+/// of the configuration, and of the catalogs that were learned (sweeps/worker_catalog.h). A vector
+/// stays valid when more is learned.
 const std::vector<Word>& words();
 
 /// Finds a user's word: a name of words(), a field as in sweep files (`module.kind`), `metric` for

@@ -48,6 +48,24 @@ class Config {
   const json& object_;
 };
 
+json read_config(const std::filesystem::path& file) {
+  json object;
+  try {
+    object = base::parse_shallow_json(base::read_file(file, kMaxConfig), file.string());
+  } catch (const json::exception&) {
+    object = nullptr;
+  }
+  if (object.is_object()) return object;
+  throw Error(fmt::format(
+      "{}: found something else than a JSON object, expected a Hugging Face configuration",
+      file.string()));
+}
+
+std::string model_type_of(const json& object) {
+  const json type = object.value("model_type", json());
+  return type.is_string() ? type.get<std::string>() : "";
+}
+
 }  // namespace
 
 std::int64_t BackboneShape::parameters() const {
@@ -69,23 +87,16 @@ std::int64_t BackboneShape::parameters() const {
          2 * d;
 }
 
+std::string read_model_type(const std::filesystem::path& folder) {
+  return model_type_of(read_config(folder / "config.json"));
+}
+
 BackboneShape read_backbone_shape(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "config.json";
-  json object;
-  try {
-    object = base::parse_shallow_json(base::read_file(file, kMaxConfig), file.string());
-  } catch (const json::exception&) {
-    object = nullptr;
-  }
-  if (!object.is_object()) {
-    throw Error(fmt::format(
-        "{}: found something else than a JSON object, expected a Hugging Face configuration",
-        file.string()));
-  }
+  const json object = read_config(file);
   const Config config(file, object);
   BackboneShape shape;
-  const json type = object.value("model_type", json());
-  shape.model_type = type.is_string() ? type.get<std::string>() : "";
+  shape.model_type = model_type_of(object);
   if (shape.model_type == "bert" || shape.model_type == "roberta") {
     shape.d_model = config.size("hidden_size");
     shape.encoder_layers = config.size("num_hidden_layers");
@@ -124,11 +135,11 @@ BackboneShape read_backbone_shape(const std::filesystem::path& folder) {
     return shape;
   }
   throw Error(fmt::format("{}: model_type: found {}, expected bert, roberta or t5", file.string(),
-                          base::shown(type)));
+                          base::shown(object.value("model_type", json()))));
 }
 
 metrics::ModuleStorage module_storage(const TrialConfig& config, const BackboneShape& shape) {
-  const ModuleRow* const row = find_module(config.module.kind);
+  const ModuleRow* const row = module_of(config);
   if (row == nullptr || !row->family) {
     throw std::invalid_argument(
         fmt::format("module.kind is '{}', must be one with a storage formula", config.module.kind));

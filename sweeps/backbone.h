@@ -37,6 +37,9 @@ struct BackboneShape {
 /// (missing folder or file, invalid JSON, unknown model_type, a size that is missing or not
 /// positive).
 BackboneShape read_backbone_shape(const std::filesystem::path& folder);
+/// The `model_type` in `folder/config.json`; empty if it has none. Throws sweeps::Error if there is
+/// no such file, or it is no JSON object.
+std::string read_model_type(const std::filesystem::path& folder);
 
 /// The input of the storage formulas for a trial; its kind must have a ModuleRow::family.
 metrics::ModuleStorage module_storage(const TrialConfig& config, const BackboneShape& shape);

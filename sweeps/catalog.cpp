@@ -8,6 +8,7 @@
 
 #include "base/nearest_word.h"
 #include "sweeps/fields.h"
+#include "sweeps/vocabulary.h"
 
 namespace petlab::sweeps {
 
@@ -15,11 +16,7 @@ bool ModuleRow::has_field(std::string_view name) const {
   return std::find(fields.begin(), fields.end(), name) != fields.end();
 }
 
-nlohmann::json KindDefault::json() const {
-  return std::visit([](auto number) { return nlohmann::json(number); }, value);
-}
-
-std::span<const ModuleRow> modules() {
+std::span<const ModuleRow> internal::builtin_modules() {
   static const std::vector<ModuleRow> rows = {
       {"adapter",
        "Pfeiffer adapter after the feed-forward sub-layer",
@@ -57,17 +54,31 @@ std::span<const ModuleRow> modules() {
         "module.hyper_projected"},
        "module.bottleneck",
        metrics::ModuleFamily::hypernetwork,
-       {{"module.bottleneck", std::int64_t{24}}},
+       {{"module.bottleneck", 24}},
        ModuleBackbones::text_to_text},
   };
   return rows;
 }
 
-const ModuleRow* find_module(std::string_view kind) {
+std::span<const ModuleRow> modules() { return internal::vocabulary().modules; }
+
+const ModuleRow* find_module(std::string_view kind, std::string_view catalog) {
   for (const ModuleRow& row : modules()) {
-    if (row.kind == kind) return &row;
+    if (row.kind == kind && row.catalog == catalog) return &row;
   }
   return nullptr;
+}
+
+const ModuleRow* module_of(const TrialConfig& config) {
+  return find_module(config.module.kind, config.catalog);
+}
+
+std::vector<std::string> kinds_of(std::string_view catalog) {
+  std::vector<std::string> kinds;
+  for (const ModuleRow& row : modules()) {
+    if (row.catalog == catalog) kinds.emplace_back(row.kind);
+  }
+  return kinds;
 }
 
 const TaskDeclaration* find_task(std::string_view name) {
@@ -77,16 +88,25 @@ const TaskDeclaration* find_task(std::string_view name) {
   return nullptr;
 }
 
-TrialConfig default_config(std::string_view kind) {
-  const ModuleRow* const row = find_module(kind);
+std::string kinds_text(std::string_view catalog) {
+  std::vector<std::string> kinds = kinds_of(catalog);
+  if (kinds.size() < 2) return fmt::format("{}", fmt::join(kinds, ""));
+  const std::string last = std::move(kinds.back());
+  kinds.pop_back();
+  return fmt::format("{} or {}", fmt::join(kinds, ", "), last);
+}
+
+TrialConfig default_config(std::string_view kind, std::string_view catalog) {
+  const ModuleRow* const row = find_module(kind, catalog);
   if (row == nullptr) {
     throw std::invalid_argument(
-        fmt::format("module.kind is '{}', must be {}", kind, find_field("module.kind")->wanted));
+        fmt::format("module.kind is '{}', must be {}", kind, kinds_text(catalog)));
   }
   TrialConfig config;
+  config.catalog = catalog;
   config.module.kind = kind;
   for (const KindDefault& preset : row->defaults) {
-    if (!find_field(preset.field)->set(config, preset.json())) {
+    if (!find_field(preset.field)->set(config, preset.value)) {
       throw std::logic_error(fmt::format("{}: a default of another type", preset.field));
     }
   }

@@ -1,12 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "metrics/storage.h"
@@ -17,10 +16,8 @@ namespace petlab::sweeps {
 
 /// A field whose default depends on the module's kind.
 struct KindDefault {
-  std::string_view field;                    // dotted name
-  std::variant<double, std::int64_t> value;  // of the field's type
-  /// The value as JSON of the field's type.
-  nlohmann::json json() const;
+  std::string_view field;  // dotted name
+  nlohmann::json value;    // of the field's type
 };
 
 /// The backbones that a kind of module supports: encoders have heads, text-to-text ones a decoder.
@@ -41,15 +38,25 @@ struct ModuleRow {
   /// Defaults that differ from TrialConfig's initialisers.
   std::vector<KindDefault> defaults;
   ModuleBackbones backbones = ModuleBackbones::any;
+  /// The id of the worker's catalog that declares the kind; empty: built in. A declared row's
+  /// `fields` are all fields of its trials, also those outside `module`.
+  std::string_view catalog = {};
 
   /// True if `fields` contains the field with that dotted name.
   bool has_field(std::string_view name) const;
 };
 
-/// adapter, lora, prefix, full_finetuning, head_only, hyperformer++.
+/// The built-in kinds (adapter, lora, prefix, full_finetuning, head_only, hyperformer++), then
+/// those that workers declare (sweeps/worker_catalog.h).
 std::span<const ModuleRow> modules();
-/// The row of a kind, or nullptr.
-const ModuleRow* find_module(std::string_view kind);
+/// The row of a kind in a catalog (empty: the built-in one), or nullptr.
+const ModuleRow* find_module(std::string_view kind, std::string_view catalog = {});
+/// The row of the configuration's kind, or nullptr.
+const ModuleRow* module_of(const TrialConfig& config);
+/// The kinds of a catalog.
+std::vector<std::string> kinds_of(std::string_view catalog);
+/// Likewise, as a text: "adapter, lora or prefix".
+std::string kinds_text(std::string_view catalog);
 
 /// The built-in tasks: GLUE's eight, polarity and valence of the four snippet sets, and two text
 /// tasks (WMT16 Romanian to English, XSum).
@@ -59,7 +66,7 @@ const TaskDeclaration* find_task(std::string_view name);
 
 /// The default configuration of a kind: TrialConfig's initialisers with the row's defaults. Throws
 /// std::invalid_argument for an unknown kind.
-TrialConfig default_config(std::string_view kind);
+TrialConfig default_config(std::string_view kind, std::string_view catalog = {});
 
 /// base::nearest_word for candidates that are strings.
 std::string nearest_word(std::string_view word, std::span<const std::string> candidates);

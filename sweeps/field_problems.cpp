@@ -75,24 +75,26 @@ void check_pairs(const TrialConfig& config, std::vector<FieldProblem>& problems)
 
 }  // namespace
 
+FieldProblem kind_problem(const std::string& kind, std::string_view catalog) {
+  const std::vector<std::string> kinds = kinds_of(catalog);
+  std::string wanted = with_nearest(kinds_text(catalog), kind, kinds);
+  const bool similar = wanted.ends_with(')');
+  if (catalog.empty() && !similar) wanted += "; a worker may declare more: --worker";
+  return {"module.kind", kind.empty() ? "nothing" : base::shown(kind), std::move(wanted)};
+}
+
 std::vector<FieldProblem> field_problems(const TrialConfig& config,
                                          std::span<const TaskDeclaration> declared) {
   std::vector<FieldProblem> problems;
-  const ModuleRow* const row = find_module(config.module.kind);
-  if (row == nullptr) {
-    std::vector<std::string> kinds;
-    for (const ModuleRow& module : modules()) kinds.emplace_back(module.kind);
-    problems.push_back(
-        {"module.kind", base::shown(config.module.kind),
-         with_nearest(std::string(find_field("module.kind")->wanted), config.module.kind, kinds)});
-  }
+  const ModuleRow* const row = module_of(config);
+  if (row == nullptr) problems.push_back(kind_problem(config.module.kind, config.catalog));
   for (const Field& field : fields()) {
     if (field.name == "module.kind" || !is_active(field, config) || field.in_range(config)) {
       continue;
     }
-    const bool absent = field.name == "backbone";  // the only fault that backbone can have
-    problems.push_back({std::string(field.name),
-                        absent ? "nothing" : base::shown(field.get(config)),
+    const json value = field.get(config);
+    const bool absent = value.is_null() || value == "";  // only backbone can be empty
+    problems.push_back({std::string(field.name), absent ? "nothing" : base::shown(value),
                         std::string(field.wanted)});
   }
   check_tasks(config, declared, problems);
@@ -144,7 +146,7 @@ std::vector<FieldProblem> backbone_problems(const TrialConfig& config,
            fmt::format("0 with task {}, whose targets are scores, on {}", name, encoder)});
     }
   }
-  const ModuleRow* const row = find_module(config.module.kind);
+  const ModuleRow* const row = module_of(config);
   const ModuleBackbones wanted = row == nullptr ? ModuleBackbones::any : row->backbones;
   if (!is_encoder) {
     if (wanted == ModuleBackbones::encoder) {

@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sweeps/backbone.h"
@@ -16,6 +17,9 @@ struct FieldProblem {
   std::string found;
   std::string wanted;
 };
+
+/// The problem of a kind of module that the catalog (empty: the built-in one) lacks.
+FieldProblem kind_problem(const std::string& kind, std::string_view catalog);
 
 /// The problems that validate() reports, in parts.
 std::vector<FieldProblem> field_problems(const TrialConfig& config,

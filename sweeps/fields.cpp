@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "sweeps/catalog.h"
+#include "sweeps/vocabulary.h"
 
 namespace petlab::sweeps {
 namespace {
@@ -121,7 +122,7 @@ const std::array kFields = {
             c.module.kind = value.get<std::string>();
             return true;
           },
-          [](const TrialConfig& c) { return find_module(c.module.kind) != nullptr; }, true},
+          [](const TrialConfig& c) { return module_of(c) != nullptr; }, true},
     PETLAB_BOOLEAN("module.share", "module_share", 4, of_kind, module.share, true,
                    "one prototype for all layers"),
     Field{"module.mask", "module_mask", 5, FieldType::text, FieldUse::of_kind,
@@ -278,16 +279,20 @@ const std::array kFields = {
 
 }  // namespace
 
-std::span<const Field> fields() { return kFields; }
+std::span<const Field> internal::builtin_fields() { return kFields; }
+
+std::span<const Field> fields() { return internal::vocabulary().fields; }
 
 const Field* find_field(std::string_view name) {
-  const auto* const found = std::find_if(kFields.begin(), kFields.end(),
-                                         [&](const Field& field) { return field.name == name; });
-  return found == kFields.end() ? nullptr : &*found;
+  const auto all = fields();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Field& field) { return field.name == name; });
+  return found == all.end() ? nullptr : &*found;
 }
 
 bool is_group_of_fields(std::string_view name) {
-  return std::any_of(kFields.begin(), kFields.end(), [&](const Field& field) {
+  const auto all = fields();
+  return std::any_of(all.begin(), all.end(), [&](const Field& field) {
     return field.name.size() > name.size() && field.name.starts_with(name) &&
            field.name[name.size()] == '.';
   });
@@ -307,6 +312,12 @@ std::string_view sql_type(FieldType type) {
 }
 
 bool is_active(const Field& field, const TrialConfig& config) {
+  if (!config.catalog.empty()) {
+    const ModuleRow* const declared = module_of(config);
+    if (declared == nullptr || !declared->has_field(field.name)) return false;
+  } else if (field.declared != nullptr) {
+    return false;
+  }
   // Most fields apply to every module, and sweeps ask this for each of a million trials.
   switch (field.use) {
     case FieldUse::always:
@@ -324,7 +335,7 @@ bool is_active(const Field& field, const TrialConfig& config) {
     case FieldUse::task_masks:
       break;
   }
-  const ModuleRow* const row = find_module(config.module.kind);
+  const ModuleRow* const row = module_of(config);
   const auto has = [&](std::string_view name) { return row != nullptr && row->has_field(name); };
   const bool masked = config.module.mask != metrics::MaskKind::none;
   if (field.use == FieldUse::learned_mask) {
@@ -359,7 +370,7 @@ std::string use_text(const Field& field) {
   std::string kinds;
   const std::string_view listed = field.use == FieldUse::learned_mask ? "module.mask" : field.name;
   for (const ModuleRow& row : modules()) {
-    if (!row.has_field(listed)) continue;
+    if ((field.declared == nullptr) != row.catalog.empty() || !row.has_field(listed)) continue;
     kinds += (kinds.empty() ? "" : ", ") + std::string(row.kind);
   }
   switch (field.use) {
@@ -391,9 +402,12 @@ std::string default_text(const Field& field) {
            : value.is_number_float() ? fmt::format("{}", value.get<double>())
                                      : value.dump();
   };
+  if (field.declared != nullptr) {
+    return field.declared->usual.is_null() ? "" : text(field.declared->usual);
+  }
   const std::string usual = text(field.get(TrialConfig()));
   std::string all = usual;
-  for (const ModuleRow& row : modules()) {
+  for (const ModuleRow& row : internal::builtin_modules()) {
     const std::string kind_default = text(field.get(default_config(row.kind)));
     if (field.name != "module.kind" && kind_default != usual) {
       all += fmt::format("; {} {}", row.kind, kind_default);
@@ -414,11 +428,12 @@ std::string initials(std::string_view name) {
 
 }  // namespace
 
-std::string nearest_field(const std::string& word) {
+std::string nearest_field(const std::string& word, std::string_view catalog) {
   std::vector<std::string> names{"task", "tasks", "user", "priority"};
   std::vector<std::string> last_parts;
   std::vector<std::string> of_last;
   for (const Field& field : fields()) {
+    if (!is_field_of(field, catalog)) continue;
     names.emplace_back(field.name);
     last_parts.emplace_back(field.name.substr(field.name.find('.') + 1));
     of_last.emplace_back(field.name);

@@ -18,6 +18,7 @@
 #include "sweeps/backbone_files.h"
 #include "sweeps/error.h"
 #include "sweeps/fields.h"
+#include "sweeps/worker_catalog.h"
 
 namespace petlab::sweeps {
 namespace {
@@ -116,10 +117,15 @@ bool is_file(const std::filesystem::path& path) {
 TrialId trial_id(const TrialConfig& config, std::string_view backbone_digest,
                  std::span<const std::string> task_digests) {
   json identity = {{"identity", 1}, {"backbone", backbone_digest}, {"tasks", task_digests}};
+  if (!config.catalog.empty()) identity["catalog"] = config.catalog;
   for (const Field& field : fields()) {
     if (!field.hashed || !is_active(field, config)) continue;
     json value = field.get(config);
-    const json* const usual = frozen_default(config.module.kind, field.name);
+    // A declared default is frozen with its catalog's version.
+    const json* const usual = field.declared != nullptr ? &field.declared->usual
+                              : config.catalog.empty()
+                                  ? frozen_default(config.module.kind, field.name)
+                                  : frozen_default("", field.name);
     if (usual == nullptr || *usual != value) identity[std::string(field.name)] = std::move(value);
   }
   const json user = json::parse(config.user);
@@ -194,6 +200,7 @@ std::string backbone_digest(const std::filesystem::path& folder, FileDigests& di
 
 std::string data_digest(const TaskDeclaration& task,
                         std::span<const std::filesystem::path> data_folders, FileDigests& digests) {
+  if (task.layouts.empty()) return {};
   const TaskFiles files = find_task_files(task, data_folders);
   std::string all = fmt::format("layout {}\n", to_string(task.layouts[files.layout].format));
   for (const std::filesystem::path& file : {files.train, files.validation, files.test}) {

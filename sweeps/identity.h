@@ -51,8 +51,8 @@ class FileDigests {
 /// the weights are missing.
 std::string backbone_digest(const std::filesystem::path& folder, FileDigests& digests);
 
-/// The digest of a task's data files: contents in the order train, validation, test. Throws
-/// sweeps::Error.
+/// The digest of a task's data files: contents in the order train, validation, test; empty for a
+/// task without files. Throws sweeps::Error.
 std::string data_digest(const TaskDeclaration& task,
                         std::span<const std::filesystem::path> data_folders, FileDigests& digests);
 

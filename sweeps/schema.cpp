@@ -17,6 +17,7 @@
 #include "sweeps/catalog.h"
 #include "sweeps/fields.h"
 #include "sweeps/task.h"
+#include "sweeps/worker_catalog.h"
 
 namespace petlab::sweeps {
 namespace {
@@ -66,6 +67,18 @@ void put_bound(Schema& schema, double last, double beyond, const char* inclusive
   schema[is_open ? exclusive : inclusive] = is_open ? beyond : last;
 }
 
+// The schema of a field that a worker declares.
+Schema declared_schema(const DeclaredField& field) {
+  if (!field.values.empty()) return {{"enum", field.values}};
+  Schema schema = {{"type", field.type == FieldType::integer   ? "integer"
+                            : field.type == FieldType::number  ? "number"
+                            : field.type == FieldType::boolean ? "boolean"
+                                                               : "string"}};
+  if (field.least) schema["minimum"] = Schema::parse(field.least->dump());
+  if (field.most) schema["maximum"] = Schema::parse(field.most->dump());
+  return schema;
+}
+
 Schema number_schema(const Field& field) {
   const auto is_good = [&](std::int64_t place) { return accepts(field, number_at(place)); };
   const std::int64_t usual = place_of(field.get(TrialConfig()).get<double>());
@@ -93,13 +106,13 @@ Schema integer_schema(const Field& field) {
           {"maximum", last_accepted(usual, kHighest, is_good)}};
 }
 
-Schema words_schema(const Field& field) {
+Schema words_schema(const Field& field, std::string_view catalog) {
   Schema words = Schema::array();
   const auto add = [&](std::string_view word) {
     if (accepts(field, word)) words.push_back(word);
   };
   if (field.name == "module.kind") {
-    for (const ModuleRow& row : modules()) add(row.kind);
+    words = kinds_of(catalog);
   } else {
     for (const auto mask :
          {metrics::MaskKind::none, metrics::MaskKind::learned, metrics::MaskKind::random}) {
@@ -114,23 +127,24 @@ Schema words_schema(const Field& field) {
   return {{"enum", std::move(words)}};
 }
 
-Schema field_schema(const Field& field) {
-  Schema schema;
+Schema type_schema(const Field& field, std::string_view catalog) {
+  if (field.declared != nullptr) return declared_schema(*field.declared);
   switch (field.type) {
     case FieldType::text:
-      schema = accepts(field, "any text") ? Schema({{"type", "string"}, {"minLength", 1}})
-                                          : words_schema(field);
-      break;
+      return accepts(field, "any text") ? Schema({{"type", "string"}, {"minLength", 1}})
+                                        : words_schema(field, catalog);
     case FieldType::integer:
-      schema = integer_schema(field);
-      break;
+      return integer_schema(field);
     case FieldType::number:
-      schema = number_schema(field);
-      break;
+      return number_schema(field);
     case FieldType::boolean:
-      schema = {{"type", "boolean"}};
       break;
   }
+  return {{"type", "boolean"}};
+}
+
+Schema field_schema(const Field& field, std::string_view catalog) {
+  Schema schema = type_schema(field, catalog);
   schema["description"] = field.help;
   const std::string usual = default_text(field);
   if (!usual.empty()) {
@@ -140,8 +154,9 @@ Schema field_schema(const Field& field) {
 }
 
 bool has_size(const Field& field) {
+  const auto rows = modules();
   return field.name == "module.sparsity_ratio" ||
-         std::any_of(modules().begin(), modules().end(),
+         std::any_of(rows.begin(), rows.end(),
                      [&](const ModuleRow& row) { return row.size_field == field.name; });
 }
 
@@ -165,9 +180,10 @@ Schema field_in_place(const Field& field, SettingPlace place) {
 }
 
 // A group of settings: fields with dotted names and in groups, plus tasks, user and priority.
-Schema settings_schema(SettingPlace place) {
+Schema settings_schema(SettingPlace place, std::string_view catalog) {
   Schema properties = Schema::object();
   for (const Field& field : fields()) {
+    if (!is_field_of(field, catalog)) continue;
     const std::string name(field.name);
     Schema value = field_in_place(field, place);
     if (const std::size_t dot = name.find('.'); dot != std::string::npos) {
@@ -228,7 +244,7 @@ Schema has_files(Schema properties, std::initializer_list<std::string_view> requ
 
 }  // namespace
 
-Schema sweep_schema() {
+Schema sweep_schema(std::string_view catalog) {
   Schema defs = Schema::object();
   defs["name"] = schema_text("the name of a sweep or a variant");
   defs["name"]["maxLength"] = 100;
@@ -249,10 +265,14 @@ Schema sweep_schema() {
                       {"minimum", -1'000'000},
                       {"maximum", 1'000'000},
                       {"description", "trials of a higher priority start first"}};
-  for (const Field& field : fields()) defs[std::string(field.name)] = field_schema(field);
-  defs["settings"] = settings_schema(SettingPlace::value);
-  defs["lists"] = settings_schema(SettingPlace::list);
-  defs["conditions"] = settings_schema(SettingPlace::condition);
+  for (const Field& field : fields()) {
+    if (is_field_of(field, catalog)) {
+      defs[std::string(field.name)] = field_schema(field, catalog);
+    }
+  }
+  defs["settings"] = settings_schema(SettingPlace::value, catalog);
+  defs["lists"] = settings_schema(SettingPlace::list, catalog);
+  defs["conditions"] = settings_schema(SettingPlace::condition, catalog);
 
   const Schema settings_or_null = schema_any_of({schema_reference("settings"), {{"type", "null"}}});
   Schema variants = {{"type", "object"},

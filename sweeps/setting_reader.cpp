@@ -11,7 +11,9 @@
 #include "base/shown.h"
 #include "sweeps/catalog.h"
 #include "sweeps/error.h"
+#include "sweeps/field_problems.h"
 #include "sweeps/hub_cache.h"
+#include "sweeps/worker_catalog.h"
 
 namespace petlab::sweeps {
 namespace {
@@ -58,11 +60,13 @@ bool SettingReader::find_target(const std::string& where, const std::string& nam
     return true;
   }
   setting.field = find_field(name);
-  if (setting.field != nullptr) return true;
-  const std::string near = nearest_field(name);
-  problems_.add(
-      line, where, base::shown(json(name)),
-      near.empty() ? "a field of a trial" : fmt::format("a field of a trial (nearest: {})", near));
+  if (setting.field != nullptr && is_field_of(*setting.field, draft_.catalog)) return true;
+  const std::string near = nearest_field(name, draft_.catalog);
+  const std::string wanted = draft_.catalog.empty()
+                                 ? "a field of a trial"
+                                 : fmt::format("a field of worker {}", draft_.catalog);
+  problems_.add(line, where, base::shown(json(name)),
+                near.empty() ? wanted : fmt::format("{} (nearest: {})", wanted, near));
   return false;
 }
 
@@ -109,14 +113,13 @@ bool SettingReader::read_good_value(Setting& setting, const base::YamlNode& node
   json value = to_json(node);
   TrialConfig scratch;
   if (setting.name == "module.kind" && value.is_string() &&
-      find_module(value.get_ref<const std::string&>()) == nullptr) {
-    std::vector<std::string> kinds;
-    for (const ModuleRow& row : modules()) kinds.emplace_back(row.kind);
+      find_module(value.get_ref<const std::string&>(), draft_.catalog) == nullptr) {
     problems_.add(node.line, setting.name, base::shown(node),
-                  with_nearest(setting.field->wanted, node.text, kinds));
+                  kind_problem(node.text, draft_.catalog).wanted);
     return false;
   }
-  if (!setting.field->set(scratch, value) || !setting.field->in_range(scratch) ||
+  scratch.catalog = draft_.catalog;
+  if (value.is_null() || !setting.field->set(scratch, value) || !setting.field->in_range(scratch) ||
       (setting.field->type == FieldType::integer && is_too_large(node, value))) {
     problems_.add(node.line, setting.name, base::shown(node), setting.field->wanted);
     return false;
@@ -137,8 +140,9 @@ bool SettingReader::read_priority(Setting& setting, const base::YamlNode& node) 
 }
 
 bool SettingReader::read_match(Setting& setting, const base::YamlNode& node, bool may_match) {
+  const auto rows = modules();
   const bool is_size = setting.name == "module.sparsity_ratio" ||
-                       std::any_of(modules().begin(), modules().end(), [&](const ModuleRow& row) {
+                       std::any_of(rows.begin(), rows.end(), [&](const ModuleRow& row) {
                          return row.size_field == setting.name;
                        });
   if (!may_match || setting.target != Target::field || !is_size) {
@@ -242,7 +246,7 @@ bool SettingReader::read_backbone(Setting& setting, const base::YamlNode& node) 
   if (bad_backbones_.contains(name)) return false;
   try {
     const std::filesystem::path folder = backbone_folder(locations_, name, here);
-    draft_.backbone_shapes[name] = read_backbone_shape(folder);
+    read_shape(name, folder);
     draft_.backbone_digests[name] = backbone_digest(folder, digests_);
     draft_.backbone_folders[name] = folder;
     return true;
@@ -251,6 +255,28 @@ bool SettingReader::read_backbone(Setting& setting, const base::YamlNode& node) 
     problems_.add_text(node.line, error.what());
   }
   return false;
+}
+
+// A worker's catalog says which model types it can train; their shapes may be unknown here.
+void SettingReader::read_shape(const std::string& name, const std::filesystem::path& folder) {
+  const WorkerCatalog* const catalog = find_catalog(draft_.catalog);
+  if (catalog == nullptr) {
+    draft_.backbone_shapes[name] = read_backbone_shape(folder);
+    return;
+  }
+  const std::string type = read_model_type(folder);
+  const auto& types = catalog->backbones;
+  if (types && std::find(types->begin(), types->end(), type) == types->end()) {
+    throw Error(fmt::format("{}: model_type: found {}, expected {} for worker {}",
+                            (folder / "config.json").string(), base::in_quotes(type),
+                            fmt::join(*types, ", "), catalog->id));
+  }
+  if (!catalog->kinds.empty()) return;
+  try {
+    draft_.backbone_shapes[name] = read_backbone_shape(folder);
+  } catch (const Error&) {
+    // Then the storage of the built-in kinds is as the worker reports it.
+  }
 }
 
 }  // namespace petlab::sweeps

@@ -51,6 +51,7 @@ class SettingReader {
   bool read_task(const base::YamlNode& node, nlohmann::json& names);
   bool declare(int line, const std::string& path, nlohmann::json& names);
   bool read_backbone(Setting& setting, const base::YamlNode& node);
+  void read_shape(const std::string& name, const std::filesystem::path& folder);
 
   const std::filesystem::path& file_;
   const Locations& locations_;

@@ -139,18 +139,19 @@ class Expander {
   // Fields that no line set get the defaults of the module's kind.
   static void apply_defaults(State& state) {
     for (const ModuleRow& row : modules()) {
+      if (row.catalog != state.config.catalog) continue;
       for (const KindDefault& preset : row.defaults) {
         const Field* const field = find_field(preset.field);
         if (state.lines.fields[index_of(field)] != 0) continue;
         const bool is_own_kind = row.kind == state.config.module.kind;
-        if (is_own_kind || find_own_default(state.config.module.kind, preset.field) == nullptr) {
-          field->set(state.config, is_own_kind ? preset.json() : field->get(TrialConfig()));
+        if (is_own_kind || find_own_default(state.config, preset.field) == nullptr) {
+          field->set(state.config, is_own_kind ? preset.value : field->get(TrialConfig()));
         }
       }
     }
   }
-  static const KindDefault* find_own_default(const std::string& kind, std::string_view field) {
-    const ModuleRow* const row = find_module(kind);
+  static const KindDefault* find_own_default(const TrialConfig& config, std::string_view field) {
+    const ModuleRow* const row = module_of(config);
     if (row == nullptr) return nullptr;
     for (const KindDefault& preset : row->defaults) {
       if (preset.field == field) return &preset;
@@ -200,6 +201,15 @@ class Expander {
   // Applies base, zip, grid, variant and `when`.
   State build(std::size_t variant, std::int64_t point) {
     State state;
+    if (!draft_.catalog.empty()) {
+      const std::vector<std::string> kinds = kinds_of(draft_.catalog);
+      state.config.catalog = draft_.catalog;
+      // Among several, the sweep must choose. The built-in kinds keep their default.
+      if (kinds.size() == 1) state.config.module.kind = kinds.front();
+      if (find_module(state.config.module.kind, draft_.catalog) == nullptr) {
+        state.config.module.kind.clear();
+      }
+    }
     for (const Setting& setting : draft_.base) apply(state, setting);
     for (const Setting& setting : draft_.overrides) apply(state, setting);
     std::int64_t stride = 1;
@@ -265,7 +275,7 @@ class Expander {
       }
       return false;
     }
-    const ModuleRow* const row = find_module(other.config.module.kind);
+    const ModuleRow* const row = module_of(other.config);
     if (row == nullptr || !row->family) {
       problems_.add(open.line, subject,
                     fmt::format("match_storage_of {}, whose module.kind is {}", open.variant,
@@ -367,7 +377,8 @@ class Expander {
       if (draft_.refused.contains(about_task ? "task" : problem.field)) continue;
       problems_.add(line_of(state, problem.field), problem.field, problem.found, problem.wanted);
     }
-    return found.empty() && draft_.backbone_digests.contains(state.config.backbone);
+    return found.empty() && (!is_active(*find_field("backbone"), state.config) ||
+                             draft_.backbone_digests.contains(state.config.backbone));
   }
 
   // Reports fields that are written in addition to the one that replaces them, even at their
@@ -413,12 +424,14 @@ class Expander {
     const TrialConfig& config = state.config;
     std::vector<std::string> digests;
     for (const std::string& task : config.tasks) digests.push_back(digest_of(task));
-    const std::string& backbone = draft_.backbone_digests.at(config.backbone);
+    const auto backbone = draft_.backbone_digests.find(config.backbone);
     const std::string& name = draft_.variants[variant].name;
     for (std::size_t i = 0; i < used_.size(); ++i) {
       used_[i] = used_[i] || is_active(sweeps::fields()[i], config);
     }
-    TrialId id = trial_id(config, backbone, digests);
+    TrialId id = trial_id(
+        config, backbone == draft_.backbone_digests.end() ? std::string() : backbone->second,
+        digests);
     const auto [known, is_new] = trial_index_.emplace(id.value, sweep_.trials.size());
     if (!is_new) {
       SweepTrial& existing = sweep_.trials[known->second];
@@ -431,8 +444,9 @@ class Expander {
     SweepTrial trial;
     trial.id = std::move(id);
     if (!name.empty()) trial.variants.push_back(name);
-    if (find_module(config.module.kind)->family) {
-      trial.storage = module_storage(config, draft_.backbone_shapes.at(config.backbone));
+    const auto shape = draft_.backbone_shapes.find(config.backbone);
+    if (module_of(config)->family && shape != draft_.backbone_shapes.end()) {
+      trial.storage = module_storage(config, shape->second);
       trial.bls_bits = metrics::bls_bits(*trial.storage);
     }
     trial.storage_note = std::move(state.storage_note);

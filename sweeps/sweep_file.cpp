@@ -28,18 +28,19 @@ std::string sweep_name(const std::filesystem::path& file) {
 }
 
 Sweep load_sweep(const std::filesystem::path& file, const Locations& locations,
-                 std::span<const std::string> overrides) {
+                 std::span<const std::string> overrides, std::string_view catalog) {
   return read_sweep_text(base::read_file(file, kMostSweepBytes), file, locations, kMaxTrials,
-                         overrides);
+                         overrides, catalog);
 }
 
 Sweep read_sweep_text(std::string_view text, const std::filesystem::path& file,
                       const Locations& locations, std::int64_t max_trials,
-                      std::span<const std::string> overrides) {
+                      std::span<const std::string> overrides, std::string_view catalog) {
   base::FileProblems problems(file);
   const base::YamlNode root = base::parse_yaml(text, problems);
-  SweepDraft draft = read_sweep(root, file, locations, problems);
+  SweepDraft draft = read_sweep(root, file, locations, problems, catalog);
   Sweep sweep;
+  sweep.catalog = catalog;
   sweep.file = file;
   sweep.digest = base::sha256(text);
   sweep.text = text;

@@ -50,7 +50,9 @@ struct SweepHead {
   std::vector<std::string> notes;
   /// Names of variants in the order of the file.
   std::vector<std::string> variants;
-  /// By TrialConfig::backbone.
+  /// The id of the worker's catalog; empty: the built-in one.
+  std::string catalog;
+  /// By TrialConfig::backbone. A backbone of a worker's catalog may have no known shape.
   std::map<std::string, std::filesystem::path> backbone_folders;
   std::map<std::string, BackboneShape> backbone_shapes;
   std::map<std::string, std::string> backbone_digests;
@@ -72,9 +74,10 @@ inline constexpr std::int64_t kMaxTrials = 1'000'000;
 /// Throws base::FileProblemsError with all problems, sweeps::Error if the file cannot be read.
 /// `overrides` are those of --set: `training.epochs=1` sets a field for every trial as if the file
 /// did, so trial ids change accordingly. Throws std::invalid_argument for invalid overrides, and if
-/// they make two trials equal.
+/// they make two trials equal. `catalog` is the id of the worker's catalog, which was learned
+/// (sweeps/worker_catalog.h); empty: the built-in one.
 Sweep load_sweep(const std::filesystem::path& file, const Locations& locations,
-                 std::span<const std::string> overrides = {});
+                 std::span<const std::string> overrides = {}, std::string_view catalog = {});
 
 /// The name of the sweep in a file, without expanding or checking the rest. Throws
 /// base::FileProblemsError if the file is not YAML or has no valid name, sweeps::Error if it cannot

@@ -12,6 +12,7 @@
 #include "sweeps/catalog.h"
 #include "sweeps/condition_text.h"
 #include "sweeps/setting_reader.h"
+#include "sweeps/worker_catalog.h"
 
 namespace petlab::sweeps {
 namespace {
@@ -51,8 +52,13 @@ std::string found_name(const std::string& text) {
 class SweepReader {
  public:
   SweepReader(const std::filesystem::path& file, const Locations& locations,
-              base::FileProblems& problems)
-      : problems_(problems), reader_(file, locations, problems, draft_) {}
+              base::FileProblems& problems, std::string_view catalog)
+      : problems_(problems), reader_(file, locations, problems, draft_) {
+    draft_.catalog = catalog;
+    if (const WorkerCatalog* const declared = find_catalog(catalog)) {
+      for (const TaskDeclaration& task : declared->tasks) draft_.declared[task.name] = task;
+    }
+  }
 
   SweepDraft read(const base::YamlNode& root) {
     if (!root.is_map()) {
@@ -440,8 +446,9 @@ std::string read_sweep_name(const base::YamlNode& root, base::FileProblems& prob
 }
 
 SweepDraft read_sweep(const base::YamlNode& root, const std::filesystem::path& file,
-                      const Locations& locations, base::FileProblems& problems) {
-  return SweepReader(file, locations, problems).read(root);
+                      const Locations& locations, base::FileProblems& problems,
+                      std::string_view catalog) {
+  return SweepReader(file, locations, problems, catalog).read(root);
 }
 
 }  // namespace petlab::sweeps

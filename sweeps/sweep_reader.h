@@ -74,6 +74,8 @@ inline constexpr std::size_t kNoTrial = static_cast<std::size_t>(-1);
 
 /// A parsed sweep file. Values were checked individually; nothing is expanded.
 struct SweepDraft {
+  /// The id of the worker's catalog; empty: the built-in one.
+  std::string catalog;
   std::string name;
   std::string about;
   int base_line = 1;
@@ -97,9 +99,10 @@ struct SweepDraft {
 std::string read_sweep_name(const base::YamlNode& root, base::FileProblems& problems);
 
 /// Reads the sections of a sweep file, its backbones (shape and digest) and its declared tasks.
-/// Adds problems to `problems`.
+/// Adds problems to `problems`. `catalog`: as for load_sweep().
 SweepDraft read_sweep(const base::YamlNode& root, const std::filesystem::path& file,
-                      const Locations& locations, base::FileProblems& problems);
+                      const Locations& locations, base::FileProblems& problems,
+                      std::string_view catalog = {});
 
 /// Expands a draft: base, zip, grid, variant, `when`, solved sizes, `exclude`, validation, merging
 /// of equal ids. Adds to `problems` and fills trials, notes and tasks. More than `max_trials`
@@ -112,6 +115,6 @@ void expand_sweep(const SweepDraft& draft, std::int64_t max_trials, base::FilePr
 /// paths.
 Sweep read_sweep_text(std::string_view text, const std::filesystem::path& file,
                       const Locations& locations, std::int64_t max_trials,
-                      std::span<const std::string> overrides = {});
+                      std::span<const std::string> overrides = {}, std::string_view catalog = {});
 
 }  // namespace petlab::sweeps

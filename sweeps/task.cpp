@@ -219,7 +219,7 @@ std::optional<std::size_t> class_of(const TaskDeclaration& task, std::string_vie
 std::string task_digest(const TaskDeclaration& task) {
   json identity = json(to_json(task));  // sorted keys
   for (const char* const key : {"help", "source", "folder"}) identity.erase(key);
-  identity["layouts"] = json::array({identity["layouts"].at(0)});
+  if (!task.layouts.empty()) identity["layouts"] = json::array({identity["layouts"].at(0)});
   drop_empty(identity);
   return base::sha256(identity.dump());
 }
@@ -278,14 +278,18 @@ TaskDeclaration task_from_json(const json& input) {
   task.folder = folder;
   reader.finish();
   if (task.name.empty()) throw std::invalid_argument("task.name is missing, must be text");
-  if (task.layouts.empty()) {
-    throw std::invalid_argument("task.layouts is empty, must have at least one layout");
+  if (!input.contains("layouts")) {
+    throw std::invalid_argument("task.layouts is missing, must be a list");
   }
   return task;
 }
 
 TaskFiles find_task_files(const TaskDeclaration& task,
                           std::span<const std::filesystem::path> data_folders) {
+  if (task.layouts.empty()) {
+    throw Error(fmt::format("task {}: found no files, expected some: its worker alone has its data",
+                            base::in_quotes(task.name)));
+  }
   std::vector<std::filesystem::path> folders;
   if (!task.folder.empty()) folders.push_back(task.folder);
   folders.insert(folders.end(), data_folders.begin(), data_folders.end());

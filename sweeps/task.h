@@ -93,7 +93,7 @@ struct TaskDeclaration {
   std::optional<double> score_min;
   std::optional<double> score_max;
   SplitRule split = SplitRule::given;
-  /// At least one.
+  /// At least one, except for a task of a worker's catalog, whose data only the worker knows.
   std::vector<TaskLayout> layouts;
   /// Names in metrics/metric_table.h; all are reported.
   std::vector<std::string> metrics;

@@ -8,6 +8,7 @@
 #include "base/shown.h"
 #include "sweeps/catalog.h"
 #include "sweeps/field_problems.h"
+#include "sweeps/worker_catalog.h"
 
 namespace petlab::sweeps {
 
@@ -39,15 +40,25 @@ const std::string& task_name(const std::string& field, const json& value) {
 
 void set_field(TrialConfig& config, const std::string& name, const json& value) {
   const Field* const field = find_field(name);
-  if (field == nullptr) {
+  if (field == nullptr || !is_field_of(*field, config.catalog)) {
     std::vector<std::string> known{"task", "tasks", "user"};
-    for (const Field& row : fields()) known.emplace_back(row.name);
+    for (const Field& row : fields()) {
+      if (is_field_of(row, config.catalog)) known.emplace_back(row.name);
+    }
     const std::string near = nearest_word(name, known);
     throw std::invalid_argument(
         fmt::format("{} is not a field of a trial{}", name,
                     near.empty() ? "" : fmt::format(", nearest: {}", near)));
   }
   if (!field->set(config, value)) refuse(name, value, field->wanted);
+}
+
+void write_tasks(const TrialConfig& config, ordered_json& out) {
+  if (config.tasks.size() == 1) {
+    out["task"] = config.tasks.front();
+  } else {
+    out["tasks"] = config.tasks;
+  }
 }
 
 }  // namespace
@@ -64,9 +75,12 @@ std::vector<Problem> validate(const TrialConfig& config,
 
 ordered_json to_json(const TrialConfig& config) {
   ordered_json out = ordered_json::object();
+  if (!config.catalog.empty()) out["catalog"] = config.catalog;
+  if (!is_active(*find_field("backbone"), config)) write_tasks(config, out);
   for (const Field& field : fields()) {
     if (!is_written(field, config)) continue;
     ordered_json value = field.get(config);
+    if (value.is_null()) continue;
     const std::size_t dot = field.name.find('.');
     if (dot == std::string_view::npos) {
       out[std::string(field.name)] = std::move(value);
@@ -74,13 +88,7 @@ ordered_json to_json(const TrialConfig& config) {
       out[std::string(field.name.substr(0, dot))][std::string(field.name.substr(dot + 1))] =
           std::move(value);
     }
-    if (field.name == "backbone") {  // the task is written second
-      if (config.tasks.size() == 1) {
-        out["task"] = config.tasks.front();
-      } else {
-        out["tasks"] = config.tasks;
-      }
-    }
+    if (field.name == "backbone") write_tasks(config, out);  // the task is written second
   }
   out["user"] = ordered_json::parse(config.user);
   return out;
@@ -96,8 +104,18 @@ TrialConfig trial_config_from_json(const json& input) {
       kind = named->get<std::string>();
     }
   }
-  TrialConfig config = default_config(kind);
+  std::string catalog;
+  if (const auto named = input.find("catalog"); named != input.end()) {
+    if (!named->is_string()) refuse("catalog", *named, "the name of a worker's catalog");
+    catalog = named->get<std::string>();
+    if (find_catalog(catalog) == nullptr) {
+      throw std::invalid_argument(
+          fmt::format("catalog is {}, which no worker declared here", base::in_quotes(catalog)));
+    }
+  }
+  TrialConfig config = default_config(kind, catalog);
   for (const auto& [key, value] : input.items()) {
+    if (key == "catalog") continue;
     if (key == "task") {
       config.tasks = {task_name(key, value)};
     } else if (key == "tasks") {

@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
@@ -139,7 +140,8 @@ struct EvaluationConfig {
 /// A fully specified training and evaluation: everything that determines its numbers, including the
 /// seed.
 struct TrialConfig {
-  /// Name of a folder under PETLAB_HOME/models, or a path (with a slash).
+  /// Name of a folder under PETLAB_HOME/models, or a path (with a slash); empty: none, for workers
+  /// whose trials have no backbone.
   std::string backbone;
   /// Task names: one (`task: x`), or several (`tasks: [x, y]`) for a multi-task trial.
   std::vector<std::string> tasks;
@@ -152,6 +154,10 @@ struct TrialConfig {
   /// Free-form settings for third-party workers, a flat JSON object as text ("{}" if empty); hashed
   /// and usable in queries.
   std::string user = "{}";
+  /// The id of the worker's catalog (sweeps/worker_catalog.h); empty: the built-in catalog.
+  std::string catalog;
+  /// The values of the catalog's own fields, by dotted name, as JSON.
+  std::map<std::string, std::string> declared;
   bool operator==(const TrialConfig&) const = default;
 };
 

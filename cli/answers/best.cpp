@@ -53,6 +53,9 @@ Found artifact_of(const results::ScoreReader& reader, const std::filesystem::pat
 }
 
 int best(const BestArguments& arguments, Streams streams) {
+  // First, because conditions may name the fields that its catalogs declare.
+  const std::filesystem::path database = arguments.database_path();
+  const results::ScoreReader reader(database);
   questions::BestRequest request;
   if (!arguments.where.empty()) request.where = questions::parse_where(arguments.where);
   add_sweep_condition(arguments.file, request.where);
@@ -60,9 +63,7 @@ int best(const BestArguments& arguments, Streams streams) {
   request.split = arguments.split;
   request.top = arguments.top;
   if (arguments.highest || arguments.lowest) request.higher_is_better = arguments.highest;
-  const std::filesystem::path database = arguments.database_path();
   const std::filesystem::path runs = arguments.runs_path();
-  const results::ScoreReader reader(database);
   const questions::BestResult result = questions::best(reader, request);
   const bool for_people = arguments.output.for_people();
   const bool every_field = arguments.all_fields || !for_people;

@@ -219,13 +219,13 @@ reports::Definition definition_of(const results::ScoreReader& reader,
 }
 
 int rank(const CompareArguments& arguments, Streams streams) {
+  const results::ScoreReader reader(arguments.database_path());
   questions::RankingRequest request;
   static_cast<questions::SideQuestion&>(request) = side_question(arguments);
   for (const std::string& side : arguments.sides) {
     request.sides.push_back(questions::parse_side(side));
   }
   request.level = 1 - arguments.confidence;
-  const results::ScoreReader reader(arguments.database_path());
   const questions::RankingResult result = questions::rank(reader, request);
   print_rankings(arguments.output, result.rankings, streams.out);
   print_notes(streams.err, result.notes);
@@ -260,6 +260,8 @@ std::function<int()> make_compare(CLI::App& app, Streams streams) {
       throw std::invalid_argument("--show-question: a report has no ranks; leave --rank out");
     }
     if (arguments->rank) return rank(*arguments, streams);
+    // First, because conditions may name the fields that its catalogs declare.
+    const results::ScoreReader reader(arguments->database_path());
     questions::CompareRequest request;
     static_cast<questions::SideQuestion&>(request) = side_question(*arguments);
     request.baseline = questions::parse_side(arguments->sides.front());
@@ -268,7 +270,6 @@ std::function<int()> make_compare(CLI::App& app, Streams streams) {
     }
     request.confidence = arguments->confidence;
     request.predictions = kept_predictions(arguments->runs_path());
-    const results::ScoreReader reader(arguments->database_path());
     if (arguments->show_question) {
       streams.out << reports::to_yaml(definition_of(reader, request));
       return static_cast<int>(kDone);

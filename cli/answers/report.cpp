@@ -30,6 +30,7 @@
 #include "reports/report.h"
 #include "reports/show.h"
 #include "reports/words.h"
+#include "results/store.h"
 #include "sweeps/locations.h"
 
 namespace petlab::cli {
@@ -176,9 +177,11 @@ int report(const ReportOptions& options, const Streams& streams) {
   const std::vector<const reports::Format*> formats = formats_of(options);
   const reports::Show show = show_of(options.show);
   const bool without_definition = options.report == kAllReports || options.report == kCurveReport;
+  const std::filesystem::path database = database_to_read(options.database);
+  // Before the definition, which may name the fields that the database's catalogs declare.
+  const results::Reader reader(database);
   const reports::Definition definition =
       without_definition ? reports::Definition() : definition_named(options.report);
-  const std::filesystem::path database = database_to_read(options.database);
   const For what = makes_pages(options) ? For::page : For::text;
   reports::Report whole;
   if (options.report == kAllReports) {

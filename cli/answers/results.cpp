@@ -154,6 +154,8 @@ std::function<int()> make_results(CLI::App& app, Streams streams) {
   add_format_option(app, arguments->output);
   return [arguments, streams] {
     check_options(*arguments);
+    // First, because conditions may name the fields that its catalogs declare.
+    const results::ScoreReader reader(arguments->database_path());
     questions::SummaryRequest request;
     if (!arguments->where.empty()) request.where = questions::parse_where(arguments->where);
     add_sweep_condition(arguments->file, request.where);
@@ -173,7 +175,6 @@ std::function<int()> make_results(CLI::App& app, Streams streams) {
     }
     request.metrics = arguments->metrics;
     request.split = arguments->splits.at(0);
-    const results::ScoreReader reader(arguments->database_path());
     const questions::Summary summary = questions::summarise(reader, request);
     if (arguments->show_question) {
       streams.out << reports::to_yaml(definition_of(reader, request, summary));

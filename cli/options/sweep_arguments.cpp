@@ -4,11 +4,19 @@
 #include <stdexcept>
 
 #include "base/programs.h"
+#include "orchestrator/planning/worker_description.h"
+#include "results/store.h"
 
 namespace petlab::cli {
 
-sweeps::Sweep SweepArguments::load(const sweeps::Locations& locations) const {
-  return sweeps::load_sweep(file, locations, set);
+sweeps::Sweep SweepArguments::load(const sweeps::Locations& locations,
+                                   const sweeps::Environment& environment) const {
+  // What was planned with an earlier catalog comes first: the worker's must not contradict it.
+  std::error_code unreadable;
+  if (!worker.empty() && std::filesystem::exists(database_path(), unreadable)) {
+    const results::Reader learned(database_path());
+  }
+  return sweeps::load_sweep(file, locations, set, catalog_of_worker(worker, environment));
 }
 
 void add_sweep_arguments(CLI::App& app, SweepArguments& arguments, Streams streams) {
@@ -52,6 +60,13 @@ orchestrator::WorkerCommand worker_if_any(const std::string& named,
     if (!named.empty()) throw;
     return {};
   }
+}
+
+std::string catalog_of_worker(const std::string& named, const sweeps::Environment& environment) {
+  if (named.empty()) return {};
+  const auto description = orchestrator::describe_worker(worker_program(named, environment),
+                                                         orchestrator::kDescribeTimeout);
+  return description.catalog ? description.catalog->id : std::string();
 }
 
 orchestrator::WorkerCommand worker_to_check(const orchestrator::WorkerCommand& worker) {

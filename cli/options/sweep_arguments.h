@@ -23,8 +23,10 @@ struct SweepArguments : StoredArguments {
 
   std::vector<std::string> set;  // overrides for every trial, such as `training.epochs=1`
 
-  /// Loads the sweep file and applies --set. Throws as sweeps::load_sweep().
-  sweeps::Sweep load(const sweeps::Locations& locations) const;
+  /// Loads the sweep file with the catalog of the worker that the user named, and applies --set.
+  /// Throws as sweeps::load_sweep() and orchestrator::describe_worker().
+  sweeps::Sweep load(const sweeps::Locations& locations,
+                     const sweeps::Environment& environment) const;
 };
 
 /// Adds FILE, --db, --runs, --worker and --set. The database may be created.
@@ -42,6 +44,10 @@ orchestrator::WorkerCommand worker_program(const std::string& named,
 /// by numerics depends on the worker.
 orchestrator::WorkerCommand worker_if_any(const std::string& named,
                                           const sweeps::Environment& environment);
+
+/// The id of the catalog that a worker declares; empty if it declares none, or if the user named no
+/// worker. Throws as worker_program() and orchestrator::describe_worker().
+std::string catalog_of_worker(const std::string& named, const sweeps::Environment& environment);
 
 /// The worker whose `-check` program checks the files of the trials: `worker`, or if empty the path
 /// of petlab-trainer next to this program.

@@ -11,11 +11,12 @@ std::vector<ConfigurationEntry> flat_configuration(const std::string& config) {
   const auto json = nlohmann::ordered_json::parse(config, nullptr, false);
   if (!json.is_object()) throw std::runtime_error("the trial's configuration is no JSON object");
   sweeps::TrialConfig usual;
+  const std::string catalog = json.value("catalog", std::string());
   if (const auto module = json.find("module"); module != json.end() && module->is_object()) {
     const auto kind = module->find("kind");
     if (kind != module->end() && kind->is_string() &&
-        sweeps::find_module(kind->get<std::string>()) != nullptr) {
-      usual = sweeps::default_config(kind->get<std::string>());
+        sweeps::find_module(kind->get<std::string>(), catalog) != nullptr) {
+      usual = sweeps::default_config(kind->get<std::string>(), catalog);
     }
   }
   std::vector<ConfigurationEntry> all;

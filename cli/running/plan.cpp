@@ -253,7 +253,11 @@ std::function<int()> make_plan(CLI::App& app, Streams streams) {
                      arguments->json);
       return static_cast<int>(kDone);
     }
-    const sweeps::Sweep whole = arguments->load(locations);
+    const sweeps::Sweep whole = arguments->load(locations, environment);
+    if (arguments->memory && !whole.catalog.empty()) {
+      throw std::invalid_argument(fmt::format(
+          "--memory estimates the memory of petlab-trainer: found worker {}", whole.catalog));
+    }
     const auto chosen = only_trials(whole, arguments->only);
     sweeps::Sweep sweep = chosen ? part_of(whole, *chosen) : whole;
     arguments->of = whole.trials.size();

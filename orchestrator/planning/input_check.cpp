@@ -24,7 +24,7 @@ nlohmann::ordered_json request_of(const sweeps::Sweep& sweep, std::span<const st
   std::set<std::string> tasks;
   for (const std::size_t trial : trials) {
     const sweeps::TrialConfig& config = sweep.trials[trial].config;
-    backbones.insert(config.backbone);
+    if (!config.backbone.empty()) backbones.insert(config.backbone);
     tasks.insert(config.tasks.begin(), config.tasks.end());
   }
   nlohmann::ordered_json request = {{"v", 1},

@@ -208,7 +208,8 @@ std::map<std::string, std::string> known_data_digests(
   sweeps::FileDigests files(cache);
   for (const auto& [name, task] : tasks) {
     try {
-      digests[name] = sweeps::data_digest(task, data_folders, files);
+      std::string digest = sweeps::data_digest(task, data_folders, files);
+      if (!digest.empty()) digests[name] = std::move(digest);
     } catch (const sweeps::Error&) {
       // The worker reports missing data, since it may know another place.
     }

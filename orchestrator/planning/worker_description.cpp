@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -16,7 +20,9 @@
 
 namespace petlab::orchestrator {
 
-WorkerDescription describe_worker(const WorkerCommand& worker, std::chrono::milliseconds timeout) {
+namespace {
+
+WorkerDescription ask_worker(const WorkerCommand& worker, std::chrono::milliseconds timeout) {
   WorkerDescription description;
   description.name = worker.text();
   base::ChildCommand command;
@@ -74,7 +80,28 @@ WorkerDescription describe_worker(const WorkerCommand& worker, std::chrono::mill
                     "(docs/reference/worker-protocol.md)",
                     worker.text(), description.protocol));
   }
+  if (const auto catalog = object.find("catalog"); catalog != object.end()) {
+    try {
+      description.catalog = sweeps::parse_worker_catalog(*catalog, description.name);
+      sweeps::learn(*description.catalog);
+    } catch (const std::invalid_argument& error) {
+      throw Error(fmt::format("{} --describe: {} (docs/reference/worker-protocol.md)",
+                              worker.text(), error.what()));
+    }
+  }
   return description;
+}
+
+}  // namespace
+
+WorkerDescription describe_worker(const WorkerCommand& worker, std::chrono::milliseconds timeout) {
+  static std::mutex asking;
+  static std::map<std::string, WorkerDescription> asked;
+  const std::lock_guard lock(asking);
+  const std::string command = worker.text();
+  const auto known = asked.find(command);
+  if (known != asked.end()) return known->second;
+  return asked.emplace(command, ask_worker(worker, timeout)).first->second;
 }
 
 }  // namespace petlab::orchestrator

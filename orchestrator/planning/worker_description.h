@@ -2,10 +2,12 @@
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "orchestrator/launching/worker_command.h"
+#include "sweeps/worker_catalog.h"
 
 namespace petlab::orchestrator {
 
@@ -18,6 +20,8 @@ struct WorkerDescription {
   /// The devices it can compute on: "cpu", "cuda", "rocm". Empty: not reported, so any device may
   /// be assigned.
   std::vector<std::string> devices;
+  /// What it can train; absent: as petlab-trainer. Learned (sweeps/worker_catalog.h).
+  std::optional<sweeps::WorkerCatalog> catalog;
   /// The path of the LibTorch library that it uses. Empty: not reported.
   std::string libtorch;
   /// Why only the command is known, with the first line that was printed: "ended with exit code
@@ -29,9 +33,10 @@ struct WorkerDescription {
 inline constexpr std::chrono::seconds kDescribeTimeout{60};
 
 /// Runs `WORKER --describe`. A worker that exits non-zero, prints no JSON object or does not answer
-/// within `timeout` is described by its command alone. Throws Error if it cannot be started, if a
-/// value has a different type than in docs/reference/worker-protocol.md, or if its protocol is not
-/// 1.
+/// within `timeout` is described by its command alone. A worker is asked once in the life of this
+/// process. Throws Error if it cannot be started, if a value has a different type than in
+/// docs/reference/worker-protocol.md, if its protocol is not 1, or if its catalog has a fault or
+/// contradicts another.
 WorkerDescription describe_worker(const WorkerCommand& worker, std::chrono::milliseconds timeout);
 
 }  // namespace petlab::orchestrator

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/sha256.h"
 #include "base/shallow_json.h"
 #include "orchestrator/host/error.h"
 #include "protocol/record_lines.h"
@@ -91,6 +92,12 @@ void renew_time(const std::filesystem::path& file, const std::string& text) {
   fail_at(file, "cannot be written");
 }
 
+void keep_text(const std::filesystem::path& runs, const std::string& digest,
+               const std::string& text) {
+  const std::filesystem::path file = protocol::sweep_text_file(runs, digest);
+  if (!std::filesystem::exists(file)) base::write_file_atomically(file, text);
+}
+
 }  // namespace
 
 void record_sweep(results::Store& store, const std::filesystem::path& runs,
@@ -101,6 +108,8 @@ void record_sweep(results::Store& store, const std::filesystem::path& runs,
   std::filesystem::create_directories(folder, error);
   if (error)
     throw Error(fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
+  // Before the configurations that can only be read with it.
+  if (!sweep.catalog.empty()) keep_text(runs, base::sha256(sweep.catalog), sweep.catalog);
   const std::filesystem::path file = protocol::sweep_file(runs, sweep.name);
   std::string text = sweep_text(sweep, trials, time);
   bool same = same_but_for_time(file, text);
@@ -116,10 +125,7 @@ void record_sweep(results::Store& store, const std::filesystem::path& runs,
   } else {
     base::write_file_atomically(file, text);
   }
-  if (!sweep.text.empty()) {
-    const std::filesystem::path kept = protocol::sweep_text_file(runs, sweep.digest);
-    if (!std::filesystem::exists(kept)) base::write_file_atomically(kept, sweep.text);
-  }
+  if (!sweep.text.empty()) keep_text(runs, sweep.digest, sweep.text);
   results::Batch batch = store.begin();
   batch.record_sweep(sweep, trials, time);
   batch.commit();

@@ -8,9 +8,9 @@
 namespace petlab::orchestrator {
 
 /// Writes runs/sweeps/<name>.jsonl (temporary name, synced, renamed) and, if the sweep's text is
-/// known, runs/sweeps/<digest>.yaml, then stores the sweep in a separate transaction. The last
-/// sweep of a name counts, but its former trials stay recorded. If the contents are unchanged, only
-/// the time is updated.
+/// known, runs/sweeps/<digest>.yaml, likewise the worker's catalog, then stores the sweep in a
+/// separate transaction. The last sweep of a name counts, but its former trials stay recorded. If
+/// the contents are unchanged, only the time is updated.
 void record_sweep(results::Store& store, const std::filesystem::path& runs,
                   const results::SweepRow& sweep, const std::vector<results::TrialRow>& trials,
                   double time);

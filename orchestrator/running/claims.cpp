@@ -196,8 +196,10 @@ void Claims::prepare(LiveAttempt& live) {
     const auto digest = context_.planning.data_digests.find(task);
     if (digest != context_.planning.data_digests.end()) file.data_digests[task] = digest->second;
   }
-  file.backbone_folder = sweep.backbone_folders.at(what.config.backbone);
-  file.backbone_digest = sweep.backbone_digests.at(what.config.backbone);
+  if (const std::string& backbone = what.config.backbone; !backbone.empty()) {
+    file.backbone_folder = sweep.backbone_folders.at(backbone);
+    file.backbone_digest = sweep.backbone_digests.at(backbone);
+  }
   file.data_folders = context_.locations.data_folders;
   file.threads = context_.options.threads;
   const SlotDevice device = context_.launcher.device(live.slot);

@@ -50,6 +50,7 @@ void record(results::Store& store, const std::filesystem::path& runs, const swee
   row.digest = sweep.digest;
   row.overrides = sweep.overrides;
   row.text = sweep.text;
+  if (const auto* const catalog = sweeps::find_catalog(sweep.catalog)) row.catalog = catalog->text;
   std::vector<results::TrialRow> trials;
   trials.reserve(sweep.trials.size());
   for (const sweeps::SweepTrial& trial : sweep.trials) {

@@ -51,7 +51,7 @@ ELSEWHERE = {
     "quickstart": {"--in": "end_to_end/quickstart.py"},
     "help": {"--man": "end_to_end/questions.py"},
     "completion": {"--words": "end_to_end/questions.py"},
-    "schema": {"--output": "end_to_end/schema.py"},
+    "schema": {"--output": "end_to_end/schema.py", "--worker": "end_to_end/own_catalog.py"},
     "score": {"--spm-model": "cli/score_sacrebleu_test.cpp"},
 }
 FIGURE_FORMATS = {"svg", "pdf", "png"}  # a separate program draws them: tests/reports/draw_test.cpp

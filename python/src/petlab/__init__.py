@@ -6,6 +6,7 @@
 docs/python.md of the repository has examples of both.
 """
 
+from .catalog import Catalog, DeclaredTask, Field, Kind, Metric
 from .config import (
     Config,
     DataConfig,
@@ -30,13 +31,18 @@ from .worker import Worker
 __version__ = "0.2.0"
 __all__ = [
     "AttemptRecord",
+    "Catalog",
     "Config",
     "DataConfig",
     "Database",
     "DatabaseError",
+    "DeclaredTask",
     "DecodingConfig",
     "Error",
     "EvaluationConfig",
+    "Field",
+    "Kind",
+    "Metric",
     "ModuleConfig",
     "NoteWarning",
     "ProgramError",

@@ -92,7 +92,8 @@ class EvaluationConfig:
 class Config:
     """The complete configuration of a trial."""
 
-    backbone: str
+    backbone: str | None
+    """None: the worker declares that its trials have none."""
     tasks: tuple[str, ...]
     seed: int = 42
     module: ModuleConfig = field(default_factory=ModuleConfig)
@@ -104,6 +105,16 @@ class Config:
     """The sweep file's group of free fields, for your own workers."""
     raw: Mapping[str, Any] = field(default_factory=dict)
     """The whole configuration as in the file, including fields unknown to this version."""
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of a field by its dotted name, also one that the worker declares:
+        `config["module.targets"]`. Raises KeyError if it does not apply to the trial."""
+        value: Any = self.raw
+        for key in name.split("."):
+            if not isinstance(value, Mapping) or key not in value:
+                raise KeyError(name)
+            value = value[key]
+        return value
 
     @property
     def task(self) -> str:
@@ -170,13 +181,15 @@ def config_from_json(found: object) -> Config:
     if not isinstance(tasks, list) or not tasks or not all(isinstance(task, str) for task in tasks):
         raise WorkerError(f"config.tasks is {tasks!r}, must be a list of names")
     for key, wanted in (("backbone", str), ("seed", int)):
+        if key == "backbone" and key not in found:
+            continue
         if not _fits(found.get(key), wanted):
             raise WorkerError(f"config.{key} is {found.get(key)!r}, must be {_name_of(wanted)}")
     user = found.get("user", {})
     if not isinstance(user, Mapping):
         raise WorkerError(f"config.user is {user!r}, must be an object")
     return Config(
-        backbone=found["backbone"],
+        backbone=found.get("backbone"),
         tasks=tuple(tasks),
         seed=found["seed"],
         user=user,

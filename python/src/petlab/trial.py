@@ -121,8 +121,8 @@ def _read_trial_json(file: Path) -> dict[str, Any]:
         ("backbone_folder", str, "a folder"),
         ("data_folders", list, "a list of folders"),
     ):
-        if key == "tasks" and key not in found:
-            continue  # the file was written by hand
+        if key in ("tasks", "backbone_folder") and key not in found:
+            continue  # written by hand, or a trial without a backbone
         if not isinstance(found.get(key), kind):
             raise WorkerError(f"{file}: {key} is {found.get(key)!r}, must be {wanted}")
     return found
@@ -161,7 +161,9 @@ class Trial:
             raise WorkerError(f"{file}: {error}") from None
         self.trial_id: str = found["trial"]
         self.attempt: int = found["attempt"]
-        self.backbone_folder = Path(found["backbone_folder"])
+        folder = found.get("backbone_folder")
+        self.backbone_folder: Path | None = None if folder is None else Path(folder)
+        """None: the trial has no backbone."""
         self.data_folders = tuple(Path(folder) for folder in found["data_folders"])
         tasks = found.get("tasks", [{"name": name} for name in self.config.tasks])
         self.tasks = tuple(Task(task["name"], task, self.data_folders) for task in tasks)

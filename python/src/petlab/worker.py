@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn, TypeAlias
 
+from .catalog import Catalog
 from .errors import Error, Stopped, TrialFailed, WorkerError
 from .events import bounded_reason
 from .trial import Trial, reset_peak_memory
@@ -35,7 +36,8 @@ class Worker:
     Change `numerics` whenever the same trial would get different numbers: petlab then marks
     earlier results as stale. A mapping with `version` can add other versions that affect them, such
     as `{"version": "1", "torch": torch.__version__}`; it is recorded with each attempt. `devices`
-    lists the devices that the script supports; None: any.
+    lists the devices that the script supports; None: any. `catalog` declares kinds of module,
+    fields, metrics and tasks of its own, which sweep files may then use; None: petlab-trainer's.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Worker:
         numerics: str | Mapping[str, str | int | float | bool],
         version: str = "",
         devices: Sequence[str] | None = None,
+        catalog: Catalog | None = None,
     ) -> None:
         self.name = name
         self.version = version
@@ -58,6 +61,7 @@ class Worker:
         ):
             raise ValueError(f"devices is {devices!r}, must be a list of 'cpu', 'cuda', 'rocm'")
         self.devices = devices
+        self.catalog = catalog
         self._stop = False
         self._wake = -1
 
@@ -71,6 +75,8 @@ class Worker:
         }
         if self.devices is not None:
             description["devices"] = list(self.devices)
+        if self.catalog is not None:
+            description["catalog"] = self.catalog.declaration()
         return description
 
     def run(self, train: Train, arguments: Sequence[str] | None = None) -> NoReturn:

@@ -1,0 +1,516 @@
+#include "sweeps/worker_catalog.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <stdexcept>
+
+#include "base/shallow_json.h"
+#include "base/shown.h"
+#include "metrics/metric_table.h"
+#include "sweeps/vocabulary.h"
+
+namespace petlab::sweeps {
+namespace {
+
+using nlohmann::json;
+
+// Groups and names that mean something else in a sweep file or a configuration.
+constexpr std::string_view kReserved[] = {"user",    "task",     "tasks",  "priority",
+                                          "variant", "backbone", "catalog"};
+constexpr std::size_t kMostEntries = 200;
+
+[[noreturn]] void refuse_catalog(const std::string& key, const json& found,
+                                 std::string_view wanted) {
+  throw std::invalid_argument(fmt::format("catalog{}{}: found {}, expected {}",
+                                          key.empty() ? "" : ".", key, base::shown(found), wanted));
+}
+
+// Reads an object and refuses keys that nobody asked for.
+class Keys {
+ public:
+  Keys(std::string where, const json& object) : where_(std::move(where)), object_(object) {
+    if (!object.is_object()) refuse_catalog(where_, object, "an object");
+  }
+
+  const json* find(const std::string& key) {
+    known_.push_back(key);
+    const auto found = object_.find(key);
+    return found == object_.end() ? nullptr : &*found;
+  }
+
+  std::string text(const std::string& key, const std::string& otherwise) {
+    const json* const found = find(key);
+    if (found == nullptr) return otherwise;
+    if (!found->is_string()) refuse_catalog(name(key), *found, "a text");
+    return found->get<std::string>();
+  }
+
+  std::vector<std::string> texts(const std::string& key) {
+    const json* const found = find(key);
+    if (found == nullptr) return {};
+    const bool good =
+        found->is_array() && std::all_of(found->begin(), found->end(),
+                                         [](const json& item) { return item.is_string(); });
+    if (!good || found->size() > kMostEntries) refuse_catalog(name(key), *found, "a list of texts");
+    return found->get<std::vector<std::string>>();
+  }
+
+  /// The entries of an object; none if it is absent.
+  json entries(const std::string& key) {
+    const json* const found = find(key);
+    if (found == nullptr) return json::object();
+    if (!found->is_object() || found->size() > kMostEntries) {
+      refuse_catalog(name(key), *found, "an object");
+    }
+    return *found;
+  }
+
+  void refuse_others() const {
+    for (const auto& [key, value] : object_.items()) {
+      if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+      throw std::invalid_argument(fmt::format("catalog.{}: unknown key; expected {}", name(key),
+                                              with_nearest("a key of this object", key, known_)));
+    }
+  }
+
+  std::string name(const std::string& key) const {
+    return where_.empty() ? key : where_ + "." + key;
+  }
+
+ private:
+  std::string where_;
+  const json& object_;
+  std::vector<std::string> known_;
+};
+
+bool is_word(std::string_view text) {
+  return !text.empty() && text.front() >= 'a' && text.front() <= 'z' &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+         });
+}
+
+bool is_plain_name(std::string_view text) {
+  return !text.empty() && text.size() <= 100 && std::all_of(text.begin(), text.end(), [](char c) {
+    return c > ' ' && c < 0x7f && c != ',' && c != '"' && c != '\\';
+  });
+}
+
+void check_name(const std::string& where, const std::string& name) {
+  if (!is_plain_name(name)) {
+    refuse_catalog(where, json(name),
+                   "a name of at most 100 printable ASCII characters without spaces");
+  }
+}
+
+FieldType type_named(const std::string& where, const std::string& text) {
+  if (text == "text") return FieldType::text;
+  if (text == "integer") return FieldType::integer;
+  if (text == "number") return FieldType::number;
+  if (text == "boolean") return FieldType::boolean;
+  refuse_catalog(where, json(text), "text, integer, number or boolean");
+}
+
+std::string wanted_text(const DeclaredField& field) {
+  if (field.type == FieldType::boolean) return "true or false";
+  if (!field.values.empty()) return fmt::format("one of {}", fmt::join(field.values, ", "));
+  if (field.type == FieldType::text) return "text";
+  std::string text = field.type == FieldType::integer ? "a whole number" : "a number";
+  if (field.least && field.most) {
+    return text + fmt::format(" from {} to {}", field.least->dump(), field.most->dump());
+  }
+  if (field.least) return text + " >= " + field.least->dump();
+  if (field.most) return text + " <= " + field.most->dump();
+  return text;
+}
+
+DeclaredField read_field(const std::string& name, const json& object) {
+  const std::string where = "fields." + name;
+  Keys keys(where, object);
+  DeclaredField field;
+  field.name = name;
+  const std::size_t dot = name.find('.');
+  const std::string group = name.substr(0, dot);
+  const bool is_reserved =
+      std::find(std::begin(kReserved), std::end(kReserved), group) != std::end(kReserved);
+  if (dot == std::string::npos || is_reserved || !is_word(group) ||
+      !is_word(name.substr(dot + 1))) {
+    refuse_catalog(
+        where, json(name),
+        "GROUP.NAME of lower-case letters, digits and _, in a group other than user and tasks");
+  }
+  field.column = name;
+  std::replace(field.column.begin(), field.column.end(), '.', '_');
+  for (const Field& known : internal::builtin_fields()) {
+    if (known.column == field.column)
+      refuse_catalog(where, json(name), "a name that petlab has not");
+  }
+  field.help = keys.text("help", "");
+  field.type = type_named(where + ".type", keys.text("type", "text"));
+  field.values = keys.texts("values");
+  field.kinds = keys.texts("kinds");
+  const bool is_number = field.type == FieldType::integer || field.type == FieldType::number;
+  for (const auto& [key, bound] : {std::pair("min", &field.least), std::pair("max", &field.most)}) {
+    const json* const found = keys.find(key);
+    if (found == nullptr) continue;
+    if (!is_number || !field.has_type(*found)) {
+      refuse_catalog(keys.name(key), *found, "a number of the field's type");
+    }
+    *bound = *found;
+  }
+  if (!field.values.empty() && field.type != FieldType::text) {
+    refuse_catalog(keys.name("values"), json(field.values),
+                   "no values for a field that is not a text");
+  }
+  field.wanted = wanted_text(field);
+  if (const json* const usual = keys.find("default")) {
+    if (!field.has_type(*usual) || !field.in_range(*usual)) {
+      refuse_catalog(keys.name("default"), *usual, field.wanted);
+    }
+    field.usual = *usual;
+  }
+  keys.refuse_others();
+  return field;
+}
+
+bool is_in_module(std::string_view name) { return name.starts_with("module."); }
+
+void check_uses(const std::string& where, const std::vector<std::string>& names, bool in_module) {
+  std::vector<std::string> known;
+  for (const Field& field : internal::builtin_fields()) {
+    const bool always =
+        field.name == "seed" || field.name == "module.kind" || field.name == "backbone";
+    if (!always && is_in_module(field.name) == in_module) known.emplace_back(field.name);
+  }
+  for (const std::string& name : names) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    refuse_catalog(
+        where, json(name),
+        with_nearest(in_module ? "a field of the group module" : "a field outside module", name,
+                     known));
+  }
+}
+
+std::vector<std::string> fields_outside_module() {
+  std::vector<std::string> all;
+  for (const Field& field : internal::builtin_fields()) {
+    const bool of_t5 = field.use == FieldUse::t5 || field.use == FieldUse::beams;
+    if (!is_in_module(field.name) && field.name != "seed" && field.name != "backbone" && !of_t5) {
+      all.emplace_back(field.name);
+    }
+  }
+  return all;
+}
+
+void read_defaults(const json& entries, WorkerCatalog& catalog) {
+  for (const auto& [name, value] : entries.items()) {
+    const auto fields = internal::builtin_fields();
+    const auto field = std::find_if(fields.begin(), fields.end(),
+                                    [&](const Field& row) { return row.name == name; });
+    const std::string where = "defaults." + name;
+    if (field == fields.end() || name == "module.kind" || name == "backbone" || name == "seed") {
+      refuse_catalog(where, value, "the default of a built-in field");
+    }
+    TrialConfig scratch;
+    if (!field->set(scratch, value) || !field->in_range(scratch)) {
+      refuse_catalog(where, value, field->wanted);
+    }
+    catalog.defaults.push_back({field->name, value});
+  }
+}
+
+void read_metrics(const json& entries, WorkerCatalog& catalog) {
+  for (const auto& [name, value] : entries.items()) {
+    const std::string where = "metrics." + name;
+    check_name(where, name);
+    Keys keys(where, value);
+    const std::string better = keys.text("better", "higher");
+    if (better != "higher" && better != "lower") {
+      refuse_catalog(where + ".better", json(better), "higher or lower");
+    }
+    keys.refuse_others();
+    catalog.metrics.push_back({name, better == "higher"});
+  }
+}
+
+void check_metrics(const std::string& where, const std::vector<std::string>& names,
+                   const WorkerCatalog& catalog) {
+  std::vector<std::string> known;
+  for (const DeclaredMetric& metric : catalog.metrics) known.push_back(metric.name);
+  for (const metrics::MetricRow& row : metrics::metric_table()) known.emplace_back(row.name);
+  for (const std::string& name : names) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    refuse_catalog(where, json(name),
+                   with_nearest("a metric of petlab or of the catalog", name, known));
+  }
+}
+
+void read_tasks(const json& entries, WorkerCatalog& catalog) {
+  for (const auto& [name, value] : entries.items()) {
+    const std::string where = "tasks." + name;
+    check_name(where, name);
+    if (find_task(name) != nullptr) refuse_catalog(where, json(name), "a name of no built-in task");
+    Keys keys(where, value);
+    TaskDeclaration task;
+    task.name = name;
+    task.kind = TaskKind::text;
+    task.target = TargetRule::text;
+    task.help = keys.text("help", "");
+    task.metrics = keys.texts("metrics");
+    if (task.metrics.empty())
+      refuse_catalog(where + ".metrics", json(task.metrics), "at least one metric");
+    check_metrics(where + ".metrics", task.metrics, catalog);
+    task.select_by = keys.texts("select_by");
+    if (task.select_by.empty()) task.select_by = {task.metrics.front()};
+    for (const std::string& metric : task.select_by) {
+      if (std::find(task.metrics.begin(), task.metrics.end(), metric) == task.metrics.end()) {
+        refuse_catalog(where + ".select_by", json(metric), "one of the task's metrics");
+      }
+    }
+    keys.refuse_others();
+    catalog.tasks.push_back(std::move(task));
+  }
+}
+
+void read_kinds(const json& entries, WorkerCatalog& catalog) {
+  for (const auto& [kind, value] : entries.items()) {
+    const std::string where = "kinds." + kind;
+    check_name(where, kind);
+    Keys keys(where, value);
+    DeclaredKind row{kind, keys.text("help", ""), keys.texts("uses")};
+    check_uses(where + ".uses", row.uses, true);
+    keys.refuse_others();
+    catalog.kinds.push_back(std::move(row));
+  }
+  for (const DeclaredField& field : catalog.fields) {
+    std::vector<std::string> known;
+    for (const DeclaredKind& row : catalog.kinds) known.push_back(row.kind);
+    if (known.empty()) {
+      for (const ModuleRow& row : internal::builtin_modules()) known.emplace_back(row.kind);
+    }
+    for (const std::string& kind : field.kinds) {
+      if (std::find(known.begin(), known.end(), kind) != known.end()) continue;
+      refuse_catalog(fmt::format("fields.{}.kinds", field.name), json(kind),
+                     with_nearest("a kind of the catalog", kind, known));
+    }
+  }
+}
+
+Field field_of(const DeclaredField& declared) {
+  Field field;
+  field.name = declared.name;
+  field.column = declared.column;
+  field.type = declared.type;
+  field.use = FieldUse::of_kind;
+  field.help = declared.help;
+  field.wanted = declared.wanted;
+  field.declared = &declared;
+  field.get = [&declared](const TrialConfig& config) {
+    const auto found = config.declared.find(declared.name);
+    return found == config.declared.end() ? json() : json::parse(found->second);
+  };
+  field.set = [&declared](TrialConfig& config, const json& value) {
+    if (value.is_null()) {
+      config.declared.erase(declared.name);
+      return true;
+    }
+    if (!declared.has_type(value)) return false;
+    // A whole number for a field of other numbers is stored as they are: 1 and 1.0 are equal.
+    config.declared[declared.name] =
+        declared.type == FieldType::number ? json(value.get<double>()).dump() : value.dump();
+    return true;
+  };
+  field.in_range = [&declared](const TrialConfig& config) {
+    const auto found = config.declared.find(declared.name);
+    return found != config.declared.end() && declared.in_range(json::parse(found->second));
+  };
+  return field;
+}
+
+// The rows of a catalog's kinds. Each lists all fields of its trials.
+std::vector<ModuleRow> rows_of(const WorkerCatalog& catalog) {
+  std::vector<ModuleRow> rows;
+  if (catalog.kinds.empty()) {
+    for (ModuleRow row : internal::builtin_modules()) rows.push_back(std::move(row));
+  }
+  for (const DeclaredKind& declared : catalog.kinds) {
+    ModuleRow row;
+    row.kind = declared.kind;
+    row.help = declared.help;
+    row.fields.assign(declared.uses.begin(), declared.uses.end());
+    rows.push_back(std::move(row));
+  }
+  for (ModuleRow& row : rows) {
+    row.catalog = catalog.id;
+    row.fields.insert(row.fields.end(), {"seed", "module.kind"});
+    if (!catalog.backbones || !catalog.backbones->empty()) row.fields.emplace_back("backbone");
+    row.fields.insert(row.fields.end(), catalog.uses.begin(), catalog.uses.end());
+    row.defaults.insert(row.defaults.begin(), catalog.defaults.begin(), catalog.defaults.end());
+    for (const DeclaredField& field : catalog.fields) {
+      const bool applies = field.kinds.empty() || std::find(field.kinds.begin(), field.kinds.end(),
+                                                            row.kind) != field.kinds.end();
+      if (!applies) continue;
+      row.fields.push_back(field.name);
+      if (!field.usual.is_null()) row.defaults.push_back({field.name, field.usual});
+    }
+  }
+  return rows;
+}
+
+std::mutex learning;
+std::atomic<const internal::Vocabulary*> current{nullptr};
+
+internal::Vocabulary builtin_vocabulary() {
+  const auto fields = internal::builtin_fields();
+  const auto rows = internal::builtin_modules();
+  return {{fields.begin(), fields.end()}, {rows.begin(), rows.end()}, {}};
+}
+
+void check_agreement(const WorkerCatalog& known, const WorkerCatalog& added) {
+  for (const DeclaredField& field : added.fields) {
+    for (const DeclaredField& other : known.fields) {
+      if (other.name == field.name && other.type != field.type) {
+        throw std::invalid_argument(fmt::format(
+            "the catalogs {} and {} declare {} with different types; rename one of the fields",
+            base::in_quotes(known.id), base::in_quotes(added.id), field.name));
+      }
+      if (known.id == added.id && other.name == field.name && other.usual != field.usual) {
+        throw std::invalid_argument(fmt::format(
+            "catalog {}: the default of {} is {}, but trials of this version were planned with "
+            "{}; raise the catalog's version",
+            base::in_quotes(added.id), field.name, base::shown(field.usual),
+            base::shown(other.usual)));
+      }
+      if (other.name != field.name && other.column == field.column) {
+        throw std::invalid_argument(
+            fmt::format("the fields {} and {} would have the same column {}; rename one of them",
+                        other.name, field.name, field.column));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+bool DeclaredField::has_type(const json& value) const {
+  switch (type) {
+    case FieldType::text:
+      return value.is_string();
+    case FieldType::integer:
+      return value.is_number_integer() &&
+             (!value.is_number_unsigned() || value.get<std::uint64_t>() <= INT64_MAX);
+    case FieldType::number:
+      return value.is_number();
+    case FieldType::boolean:
+      break;
+  }
+  return value.is_boolean();
+}
+
+bool DeclaredField::in_range(const json& value) const {
+  if (!values.empty() && std::find(values.begin(), values.end(), value) == values.end()) {
+    return false;
+  }
+  return (!least || value >= *least) && (!most || value <= *most);
+}
+
+WorkerCatalog parse_worker_catalog(const json& object, const std::string& worker) {
+  Keys keys("", object);
+  WorkerCatalog catalog;
+  catalog.name = keys.text("name", worker);
+  check_name("name", catalog.name);
+  if (const json* const version = keys.find("version")) {
+    const bool good = version->is_number_integer() && *version >= 1 && *version <= 1'000'000'000;
+    if (!good) refuse_catalog("version", *version, "a whole number from 1 to 1000000000");
+    catalog.version = version->get<std::int64_t>();
+  }
+  catalog.id = fmt::format("{} {}", catalog.name, catalog.version);
+  if (const json* const backbones = keys.find("backbones"); backbones && !backbones->is_null()) {
+    catalog.backbones = keys.texts("backbones");
+  }
+  catalog.uses = keys.find("uses") != nullptr ? keys.texts("uses") : fields_outside_module();
+  check_uses("uses", catalog.uses, false);
+  read_defaults(keys.entries("defaults"), catalog);
+  const json fields = keys.entries("fields");
+  for (const auto& [name, field] : fields.items()) {
+    catalog.fields.push_back(read_field(name, field));
+  }
+  read_kinds(keys.entries("kinds"), catalog);
+  read_metrics(keys.entries("metrics"), catalog);
+  read_tasks(keys.entries("tasks"), catalog);
+  keys.refuse_others();
+  json kept = object;
+  kept["name"] = catalog.name;
+  try {
+    catalog.text = json{{"catalog", std::move(kept)}}.dump() + "\n";
+  } catch (const json::exception& error) {
+    throw std::invalid_argument(fmt::format("catalog: {}", error.what()));
+  }
+  return catalog;
+}
+
+WorkerCatalog parse_worker_catalog(std::string_view text) {
+  const json object = base::shallow_json_or_none(text);
+  if (!object.is_object() || !object.contains("catalog")) {
+    throw std::invalid_argument("found no catalog, expected a JSON object with the key catalog");
+  }
+  return parse_worker_catalog(object.at("catalog"), "");
+}
+
+void learn(const WorkerCatalog& added) {
+  const std::lock_guard lock(learning);
+  const internal::Vocabulary& known = internal::vocabulary();
+  for (const WorkerCatalog* const other : known.catalogs) {
+    if (other->text == added.text) return;
+  }
+  for (const WorkerCatalog* const other : known.catalogs) check_agreement(*other, added);
+  for (const DeclaredMetric& metric : added.metrics) {
+    metrics::declare_direction(metric.name, metric.higher_is_better);
+  }
+  static std::deque<WorkerCatalog> kept;
+  const WorkerCatalog& catalog = kept.emplace_back(added);
+  auto next = std::make_unique<internal::Vocabulary>(known);
+  for (const DeclaredField& field : catalog.fields) {
+    const auto same = std::find_if(next->fields.begin(), next->fields.end(),
+                                   [&](const Field& row) { return row.name == field.name; });
+    if (same == next->fields.end()) {
+      next->fields.push_back(field_of(field));
+    } else {
+      *same = field_of(field);
+    }
+  }
+  std::erase_if(next->modules, [&](const ModuleRow& row) { return row.catalog == catalog.id; });
+  for (ModuleRow& row : rows_of(catalog)) next->modules.push_back(std::move(row));
+  next->catalogs.push_back(&catalog);
+  current = next.release();
+}
+
+const WorkerCatalog* find_catalog(std::string_view id) {
+  const auto& catalogs = internal::vocabulary().catalogs;
+  const auto found = std::find_if(catalogs.rbegin(), catalogs.rend(),
+                                  [&](const WorkerCatalog* row) { return row->id == id; });
+  return found == catalogs.rend() ? nullptr : *found;
+}
+
+bool is_field_of(const Field& field, std::string_view catalog) {
+  if (catalog.empty()) return field.declared == nullptr;
+  const auto rows = modules();
+  return std::any_of(rows.begin(), rows.end(), [&](const ModuleRow& row) {
+    return row.catalog == catalog && row.has_field(field.name);
+  });
+}
+
+const internal::Vocabulary& internal::vocabulary() {
+  static const Vocabulary builtin = builtin_vocabulary();
+  const Vocabulary* const now = current;
+  return now == nullptr ? builtin : *now;
+}
+
+}  // namespace petlab::sweeps

@@ -1,0 +1,210 @@
+#include "sweeps/worker_catalog.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "metrics/metric_table.h"
+#include "sweeps/identity.h"
+#include "sweeps/schema.h"
+#include "sweeps/sweep_reader.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+
+using namespace petlab;
+using namespace petlab::sweeps;
+using nlohmann::json;
+using petlab::testing::has_text;
+using petlab::testing::TempDir;
+
+namespace {
+
+json catalog_of_a_decoder() {
+  return json::parse(R"({
+    "backbones": [],
+    "uses": ["training.learning_rate", "training.epochs", "training.steps"],
+    "defaults": {"training.learning_rate": 0.01},
+    "kinds": {"ia3": {"help": "rescaling"}, "soft-prompt": {"uses": ["module.rank"]}},
+    "fields": {
+      "module.targets": {"type": "text", "values": ["q", "qv"], "default": "qv"},
+      "lm.block": {"type": "integer", "default": 64, "min": 8, "max": 512},
+      "lm.heat": {"type": "number", "default": 1.0, "kinds": ["ia3"]},
+      "lm.tied": {"type": "boolean", "kinds": ["soft-prompt"]}},
+    "metrics": {"nats": {"better": "lower"}},
+    "tasks": {"letters": {"metrics": ["nats", "accuracy"]}}})");
+}
+
+// Learns a catalog with these changes, by key path, and returns its id.
+std::string learned(const std::string& name, const json& changes = json::object()) {
+  json catalog = catalog_of_a_decoder();
+  catalog["name"] = name;
+  catalog.merge_patch(changes);
+  const WorkerCatalog parsed = parse_worker_catalog(catalog, "worker");
+  learn(parsed);
+  return parsed.id;
+}
+
+Sweep sweep_of(const std::string& text, const std::string& catalog) {
+  const TempDir folder;
+  Locations locations;
+  locations.home = folder.path();
+  return read_sweep_text(text, folder.path() / "s.yaml", locations, kMaxTrials, {}, catalog);
+}
+
+// The problems of a sweep, without the file's folder.
+std::string problems_of(const std::string& text, const std::string& catalog) {
+  try {
+    sweep_of(text, catalog);
+  } catch (const base::FileProblemsError& error) {
+    std::string all;
+    for (const std::string& problem : error.problems()) {
+      all += problem.substr(problem.find("s.yaml")) + "\n";
+    }
+    return all;
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("A sweep uses the kinds, fields, defaults and tasks that a worker declares",
+          "[sweeps][catalog]") {
+  const std::string catalog = learned("decoder");
+  CHECK(catalog == "decoder 1");
+  const Sweep sweep = sweep_of(
+      "sweep: s\nbase: {task: letters}\nvariants:\n  a: {module.kind: ia3, lm.heat: 2}\n"
+      "  b: {module.kind: soft-prompt, lm.tied: true, module: {rank: 4, targets: q}}\n",
+      catalog);
+  REQUIRE(sweep.trials.size() == 2);
+  CHECK(
+      to_json(sweep.trials[0].config).dump() ==
+      R"({"catalog":"decoder 1","task":"letters","seed":42,"module":{"kind":"ia3","targets":"qv"},)"
+      R"("training":{"epochs":20,"learning_rate":0.01},"lm":{"block":64,"heat":2.0},"user":{}})");
+  CHECK(to_json(sweep.trials[1].config).dump() ==
+        R"({"catalog":"decoder 1","task":"letters","seed":42,"module":{"kind":"soft-prompt",)"
+        R"("rank":4,"targets":"q"},"training":{"epochs":20,"learning_rate":0.01},"lm":{"block":64,)"
+        R"("tied":true},"user":{}})");
+  for (const SweepTrial& trial : sweep.trials) {
+    CHECK(trial_config_from_json(json(to_json(trial.config))) == trial.config);
+    CHECK_FALSE(trial.bls_bits);
+  }
+  CHECK(metrics::higher_is_better("nats") == false);
+}
+
+TEST_CASE("A mistake in a declared field or kind has its line and the nearest word",
+          "[sweeps][catalog]") {
+  const std::string catalog = learned("careful");
+  CHECK(problems_of("sweep: s\nbase:\n  task: letters\n  module.kind: ia4\n  lm.blok: 8\n"
+                    "  module.targets: qq\n  training.weight_decay: 0\n  backbone: x\n",
+                    catalog) ==
+        "s.yaml:4: module.kind: found 'ia4', expected ia3 or soft-prompt (nearest: ia3)\n"
+        "s.yaml:5: base: found 'lm.blok', expected a field of worker careful 1 (nearest: "
+        "lm.block)\n"
+        "s.yaml:6: module.targets: found 'qq', expected one of q, qv\n"
+        "s.yaml:7: base: found 'training.weight_decay', expected a field of worker careful 1 "
+        "(nearest: training.epochs)\n"
+        "s.yaml:8: base: found 'backbone', expected a field of worker careful 1\n");
+  CHECK(problems_of("sweep: s\nbase: {task: letters, module.kind: soft-prompt, lm.block: 7}\n",
+                    catalog) ==
+        "s.yaml:2: lm.block: found 7, expected a whole number from 8 to 512\n"
+        "s.yaml:2: lm.tied: found nothing, expected true or false\n");
+  CHECK(problems_of("sweep: s\nbase: {task: letters}\n", catalog) ==
+        "s.yaml:2: module.kind: found nothing, expected ia3 or soft-prompt\n");
+}
+
+TEST_CASE("The built-in catalog has nothing of a worker's", "[sweeps][catalog]") {
+  learned("other");
+  const std::string problems =
+      problems_of("sweep: s\nbase: {task: letters, module.kind: ia3, lm.block: 8}\n", "");
+  CHECK_THAT(problems, has_text("base: found 'lm.block', expected a field of a trial"));
+  CHECK_THAT(problems, has_text("a worker may declare more: --worker"));
+  CHECK_THAT(problems, has_text("task: found 'letters'"));
+  const std::string schema = sweep_schema().dump();
+  CHECK(schema.find("lm.block") == std::string::npos);
+  CHECK(schema.find("ia3") == std::string::npos);
+}
+
+TEST_CASE("An id covers catalog, version and values, and a default is hashed as if left out",
+          "[sweeps][catalog]") {
+  const auto id_of = [](const std::string& settings, const std::string& catalog) {
+    return sweep_of("sweep: s\nbase: {task: letters, module.kind: ia3" + settings + "}\n", catalog)
+        .trials.at(0)
+        .id.value;
+  };
+  const std::string first = learned("same");
+  const std::string id = id_of("", first);
+  CHECK(id_of(", lm.block: 64, lm.heat: 1", first) == id);
+  // A field added with a default keeps the ids.
+  CHECK(learned("same", {{"fields", {{"lm.new", {{"type", "integer"}, {"default", 3}}}}}}) ==
+        first);
+  CHECK(id_of("", first) == id);
+  CHECK(id_of(", lm.new: 3", first) == id);
+  std::set<std::string> ids = {id};
+  for (const char* setting : {", lm.block: 65", ", lm.heat: 1.5", ", module.targets: q",
+                              ", lm.new: 4", ", training.learning_rate: 1e-3"}) {
+    CHECK(ids.insert(id_of(setting, first)).second);
+  }
+  CHECK(ids.insert(id_of("", learned("same", {{"version", 2}}))).second);
+  CHECK(ids.insert(id_of("", learned("another"))).second);
+}
+
+TEST_CASE("A catalog that contradicts a known one is refused", "[sweeps][catalog]") {
+  learned("steady");
+  CHECK_THROWS_WITH(learned("steady", {{"fields", {{"lm.block", {{"default", 32}}}}}}),
+                    "catalog 'steady 1': the default of lm.block is 32, but trials of this version "
+                    "were planned with 64; raise the catalog's version");
+  CHECK_NOTHROW(learned("steady", {{"version", 2}, {"fields", {{"lm.block", {{"default", 32}}}}}}));
+  CHECK_THROWS_WITH(
+      learned("foreign", {{"fields", {{"lm.heat", {{"type", "text"}, {"default", "hot"}}}}}}),
+      has_text("declare lm.heat with different types"));
+  CHECK_THROWS_WITH(learned("upside", {{"metrics", {{"nats", {{"better", "higher"}}}}}}),
+                    has_text("metric 'nats'"));
+}
+
+TEST_CASE("Each fault of a catalog is named", "[sweeps][catalog]") {
+  const std::map<std::string, json> faults = {
+      {"catalog.colour: unknown key", {{"colour", 1}}},
+      {"catalog.version: found 0", {{"version", 0}}},
+      {"catalog.name: found 'a b'", {{"name", "a b"}}},
+      {"catalog.backbones: found 'llama', expected a list of texts", {{"backbones", "llama"}}},
+      {"catalog.uses: found 'training.epoch'", {{"uses", {"training.epoch"}}}},
+      {"catalog.defaults.training.epochs: found 0", {{"defaults", {{"training.epochs", 0}}}}},
+      {"catalog.kinds.ia3.uses: found 'module.rang'",
+       {{"kinds", {{"ia3", {{"uses", {"module.rang"}}}}}}}},
+      {"catalog.fields.block: found 'block'", {{"fields", {{"block", json::object()}}}}},
+      {"catalog.fields.user.a: found 'user.a'", {{"fields", {{"user.a", json::object()}}}}},
+      {"catalog.fields.module.rank: found", {{"fields", {{"module.rank", json::object()}}}}},
+      {"catalog.fields.lm.x.type: found 'int'", {{"fields", {{"lm.x", {{"type", "int"}}}}}}},
+      {"catalog.fields.lm.x.default: found 1",
+       {{"fields", {{"lm.x", {{"type", "integer"}, {"min", 2}, {"default", 1}}}}}}},
+      {"catalog.fields.lm.x.kinds: found 'ia4'", {{"fields", {{"lm.x", {{"kinds", {"ia4"}}}}}}}},
+      {"catalog.metrics.a.better: found 'more'", {{"metrics", {{"a", {{"better", "more"}}}}}}},
+      {"catalog.tasks.cola: found 'cola'", {{"tasks", {{"cola", {{"metrics", {"accuracy"}}}}}}}},
+      {"catalog.tasks.t.metrics: found 'acuracy'",
+       {{"tasks", {{"t", {{"metrics", {"acuracy"}}}}}}}}};
+  for (const auto& [message, change] : faults) {
+    INFO(message);
+    CHECK_THROWS_WITH(learned("faulty", change), has_text(message));
+  }
+}
+
+TEST_CASE("A catalog's text is read to the same catalog", "[sweeps][catalog]") {
+  const WorkerCatalog catalog = parse_worker_catalog(catalog_of_a_decoder(), "text");
+  CHECK(std::string_view(catalog.text).starts_with(kCatalogStart));
+  const WorkerCatalog again = parse_worker_catalog(catalog.text);
+  CHECK(again.text == catalog.text);
+  CHECK(again.id == "text 1");
+  CHECK(again.fields.size() == catalog.fields.size());
+  CHECK_THROWS(parse_worker_catalog("sweep: s\n"));
+}
+
+TEST_CASE("The schema of a catalog has its kinds and fields alone", "[sweeps][catalog]") {
+  const json schema = json::parse(sweep_schema(learned("schema")).dump());
+  CHECK(schema.at("$defs").at("module.kind").at("enum") == json({"ia3", "soft-prompt"}));
+  CHECK(schema.at("$defs").at("lm.block").at("minimum") == 8);
+  CHECK(schema.at("$defs").at("module.targets").at("enum") == json({"q", "qv"}));
+  CHECK_FALSE(schema.at("$defs").contains("training.weight_decay"));
+  CHECK_FALSE(schema.at("$defs").contains("backbone"));
+}
