@@ -7,49 +7,10 @@
 #include <limits>
 
 #include "base/error.h"
+#include "exports/protobuf.h"
 
 namespace petlab::exports {
 namespace {
-
-/// A protobuf message, written field by field in the order of field numbers.
-class Message {
- public:
-  Message& integer(int field, std::int64_t value) {
-    key(field, 0);
-    varint(static_cast<std::uint64_t>(value));
-    return *this;
-  }
-  Message& real(int field, double value) {
-    key(field, 1);
-    fixed(std::bit_cast<std::uint64_t>(value), 8);
-    return *this;
-  }
-  /// A text, bytes or a nested message.
-  Message& bytes(int field, std::string_view value) {
-    key(field, 2);
-    varint(value.size());
-    text_.append(value);
-    return *this;
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  void key(int field, int type) { varint(static_cast<std::uint64_t>(field << 3 | type)); }
-  void varint(std::uint64_t value) {
-    for (; value >= 0x80; value >>= 7) text_ += static_cast<char>(value | 0x80);
-    text_ += static_cast<char>(value);
-  }
-  void fixed(std::uint64_t value, int size) {
-    for (int i = 0; i < size; ++i) text_ += static_cast<char>(value >> (8 * i));
-  }
-  std::string text_;
-};
-
-std::string little_endian(std::uint64_t value, int size) {
-  std::string text;
-  for (int i = 0; i < size; ++i) text += static_cast<char>(value >> (8 * i));
-  return text;
-}
 
 // CRC-32C, rotated and offset so that records may contain records (TensorFlow's crc32c.h).
 std::string masked_crc(const std::string& text) {

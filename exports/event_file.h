@@ -10,19 +10,18 @@
 #include <variant>
 #include <vector>
 
+#include "exports/run.h"
+
 namespace petlab::exports {
 
 /// A hyperparameter of TensorBoard's HParams page.
 using Hparam = std::pair<std::string, std::variant<double, bool, std::string>>;
 
-/// How a run ended, for the HParams page (hparams' api.proto, Status).
-enum class RunEnd { unknown = 0, success = 1, failure = 2, running = 3 };
-
 /// A TensorBoard event file (events.out.tfevents.…): a sequence of records, each a length, its
 /// masked CRC-32C, a serialized tensorflow.Event and the masked CRC-32C of that. The usual library
 /// would be all of TensorFlow, or protobuf with compiled copies of its schemas. The five small
-/// messages, whose field numbers never change, are encoded by hand instead, and a test reads them
-/// with TensorBoard. Throws base::Error if the file cannot be written.
+/// messages are encoded by hand instead (Message), and a test reads them with TensorBoard. Throws
+/// base::Error if the file cannot be written.
 class EventFile {
  public:
   /// Creates a file and writes its version. Times are seconds since 1970.

@@ -229,6 +229,7 @@ if $dev; then
   }
   test_tool "Tools for the Python package's tests" python_venv.sh "these tests are skipped"
   test_tool "TensorBoard" tensorboard_venv.sh "the test with its reader is skipped"
+  test_tool "MLflow, trackio and W&B" trackers_venv.sh "the test with them is skipped"
   test_tool "Tools for the paper's rehearsal" statistics_venv.sh "a part of it is skipped"
   test_tool "A browser for report pages" browser_venv.sh "a test is skipped"
   test_tool "The prose linter" prose_venv.sh "the check of the pages is skipped"

@@ -8,7 +8,6 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -19,8 +18,6 @@
 
 #include "base/end_of_file.h"
 #include "cli/options/trial_arguments.h"
-#include "orchestrator/host/process_identity.h"
-#include "orchestrator/recovery/living_owners.h"
 #include "protocol/trial_directory.h"
 #include "questions/conditions.h"
 #include "reports/builtin.h"
@@ -174,11 +171,7 @@ bool has_one_of(const std::vector<std::string>& known, const std::vector<std::st
 }  // namespace
 
 results::IsAlive living_now(const std::filesystem::path& database) {
-  const auto owners =
-      std::make_shared<orchestrator::LivingOwners>(runs_of(database), orchestrator::this_host());
-  return [owners](const results::AttemptFacts& attempt) {
-    return (*owners)(attempt) != orchestrator::Liveness::dead;
-  };
+  return living_in(runs_of(database));
 }
 
 reports::Definition definition_named(const std::string& report) {

@@ -25,7 +25,7 @@ constexpr Subcommand kDatabaseCommands[] = {
     {"rebuild", "", "rebuild the database from the runs folder", make_rebuild},
     {"merge", "", "merge results from another database", make_merge},
     {"import", "", "import a runs folder or an archive", make_import},
-    {"export", "", "export tables, TensorBoard files, or one portable archive", make_export},
+    {"export", "", "export tables, runs for other tools, or one archive", make_export},
 };
 
 }  // namespace

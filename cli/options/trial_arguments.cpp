@@ -1,11 +1,14 @@
 #include "cli/options/trial_arguments.h"
 
 #include <CLI/CLI.hpp>
+#include <memory>
 #include <ostream>
 #include <utility>
 
 #include "base/shown.h"
 #include "cli/options/sweep_arguments.h"
+#include "orchestrator/host/process_identity.h"
+#include "orchestrator/recovery/living_owners.h"
 #include "sweeps/sweep_file.h"
 
 namespace petlab::cli {
@@ -42,6 +45,13 @@ std::filesystem::path StoredArguments::existing_runs_path() const {
   const std::filesystem::path folder = runs_path();
   require_runs_folder(folder, database_path());
   return folder;
+}
+
+results::IsAlive living_in(const std::filesystem::path& runs) {
+  const auto owners = std::make_shared<orchestrator::LivingOwners>(runs, orchestrator::this_host());
+  return [owners](const results::AttemptFacts& attempt) {
+    return (*owners)(attempt) != orchestrator::Liveness::dead;
+  };
 }
 
 void add_stored_arguments(CLI::App& app, StoredArguments& arguments) {

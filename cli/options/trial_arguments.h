@@ -10,6 +10,7 @@
 #include "cli/options/database_option.h"
 #include "cli/options/subcommand.h"
 #include "orchestrator/planning/current_versions.h"
+#include "results/is_alive.h"
 #include "results/scores.h"
 
 namespace CLI {
@@ -39,6 +40,10 @@ struct StoredArguments {
  private:
   mutable std::optional<std::filesystem::path> found_;
 };
+
+/// True for attempts whose orchestrator is alive now, or may be. Reads the locks of the runs
+/// folder.
+results::IsAlive living_in(const std::filesystem::path& runs);
 
 /// --db and --runs.
 void add_stored_arguments(CLI::App& app, StoredArguments& arguments);

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ import pytest
 from conftest import PACKAGE, World
 
 import petlab
+from petlab.output import LogText
 
 LINE = Path(__file__).with_name("line.py")
 SWEEP = """sweep: line
@@ -200,10 +202,12 @@ def test_an_error_after_the_end_changes_nothing(tmp_path: Path) -> None:
     assert [event["type"] for event in events(folder)] == ["started", "finished"]
 
 
-def made(folder: Path, stopping: bool = False) -> petlab.Trial:
+def made(
+    folder: Path, stopping: bool = False, numerics: dict[str, Any] | None = None
+) -> petlab.Trial:
     trial = petlab.Trial(folder, lambda: stopping)
     trial.load()
-    trial.started("test", "1", {"version": "1"})
+    trial.started("test", "1", {"version": "1"} if numerics is None else numerics)
     return trial
 
 
@@ -284,10 +288,37 @@ def test_the_error_about_an_invalid_checkpoint_names_value_and_fix(tmp_path: Pat
     folder = attempt(tmp_path / "1")
     trial = made(folder)
     with pytest.raises(petlab.WorkerError) as raised:
-        trial.checkpoint(1, {"step": 1, "rates": [0.1, numpy.float32(1)]})
-    assert "the checkpoint's state['rates'][1] is a numpy.float32, which JSON" in str(raised.value)
-    assert "`.item()`" in str(raised.value)
+        trial.checkpoint(1, {"step": 1, "rates": [0.1, numpy.ones(2)]})
+    assert "the checkpoint's state['rates'][1] is a numpy.ndarray, which JSON" in str(raised.value)
+    assert "`.tolist()`" in str(raised.value)
+    with pytest.raises(petlab.WorkerError) as raised:
+        trial.checkpoint(1, {"counts": {numpy.int64(3): 1}})
+    assert "state['counts'] has a key, np.int64(3), that is a numpy.int64, which JSON" in str(
+        raised.value
+    )
     assert list((folder / "checkpoint").iterdir()) == []
+
+
+def test_scalars_of_numpy_are_numbers_everywhere(tmp_path: Path) -> None:
+    folder = attempt(tmp_path / "1")
+    trial = made(folder, numerics={"version": "1", "seed": numpy.int64(4)})
+    trial.progress(numpy.int32(1), numpy.int64(3), numpy.float32(0.5))
+    trial.metric("accuracy", numpy.float16(0.25), split="test", step=numpy.uint8(1))
+    state = {
+        "step": numpy.int64(1),
+        "rates": (numpy.float32(0.5), numpy.array(2.5)),
+        "done": numpy.bool_(False),
+    }
+    trial.checkpoint(numpy.int64(1), state)
+    resume = {"attempt": 1, "step": 1, "seq": 3, "checkpoint": "../1/checkpoint/step-1.ckpt"}
+    later = made(attempt(tmp_path / "2", attempt=2, resume=resume))
+    assert later.restore() == {"step": 1, "rates": [0.5, 2.5], "done": False}
+    trial.finish(stored_bits=numpy.int64(8), train_seconds=numpy.float32(1.5))
+    found = {event["type"]: event for event in events(folder)}
+    assert found["started"]["numerics"] == {"version": "1", "seed": 4}
+    assert (found["progress"]["step"], found["progress"]["loss"]) == (1, 0.5)
+    assert found["metric"]["value"] == 0.25
+    assert (found["finished"]["stored_bits"], found["finished"]["train_seconds"]) == (8, 1.5)
 
 
 def test_a_stop_comes_after_the_checkpoint(tmp_path: Path) -> None:
@@ -483,3 +514,56 @@ def test_signals_between_trials_and_closed_output(tmp_path: Path) -> None:
         process.stdin.close()
         assert process.wait(30) == 0
     assert events(tmp_path / "2")[-1]["type"] == "finished"
+
+
+def logged(*writes: str) -> str:
+    """What a log gets of these writes to a terminal."""
+    raw = io.BytesIO()
+    text = LogText(raw, encoding="utf-8", line_buffering=True)
+    for one in writes:
+        assert text.write(one) == len(one)
+        text.flush()
+    text.settle()
+    text.flush()
+    return raw.getvalue().decode()
+
+
+@pytest.mark.parametrize(
+    ("writes", "log"),
+    [
+        (["a", "b\n", "c"], "ab\nc"),
+        (["a\r\n", "b\n"], "a\nb\n"),
+        # A bar that is drawn three times and closed, then text.
+        (["\r  0%|", "\r 50%|", "\r100%|", "\n", "done\n"], "100%|\ndone\n"),
+        # A bar that ends when the process does.
+        (["\r  0%|", "\r 50%|"], " 50%|\n"),
+        # Text between two states of a bar, with and without tqdm.write.
+        (["\r 50%|", "loss 1\n", "\r100%|", "\n"], "loss 1\n100%|\n"),
+        (["\r 50%|", "\r     \r", "loss 1", "\n", "\r 50%|", "\r100%|", "\n"], "loss 1\n100%|\n"),
+        # A bar that is removed when it is closed.
+        (["\r 50%|", "\r     \r", "x\n"], "x\n"),
+        # A bar below another one.
+        (
+            [
+                "\router 0",
+                "\n",
+                "\rinner 0",
+                "\x1b[A",
+                "\n",
+                "\rinner 1",
+                "\x1b[A",
+                "\router 1",
+                "\n\n",
+                "x\n",
+            ],
+            "outer 1\ninner 1\nx\n",
+        ),
+    ],
+)
+def test_a_log_has_the_last_state_of_a_progress_bar(writes: list[str], log: str) -> None:
+    assert logged(*writes) == log
+
+
+def test_many_closed_bars_are_written_in_order() -> None:
+    writes = [text for i in range(30) for text in (f"\r{i} 0%", f"\r{i} 100%", "\n")]
+    assert logged(*writes).splitlines() == [f"{i} 100%" for i in range(30)]

@@ -577,7 +577,7 @@ class EveryOption(AwkwardWorld):
         self.assertLess(len(list(self.root.glob("other.runs/*/*/checkpoint/*"))), kept)
         self.assertEqual(len(list(self.root.glob("sweep.runs/*/*/checkpoint/*"))), kept)
 
-    @covers("db export", "--format", "--tensorboard", "--sweep", "--json", "--db", "--runs")
+    @covers("db export", "--format", "--tensorboard", "--mlflow", "--trackio", "--wandb-offline", "--sweep", "--json", "--db", "--runs")
     @covers("db export archive", "--sweep", "--artifacts", "--checkpoints", "--json", "--db", "--runs")
     @covers("db import", "--json", "--db", "--runs")
     @covers("db merge", "--json", "--db", "--runs")
@@ -594,6 +594,12 @@ class EveryOption(AwkwardWorld):
         self.assertEqual({one["rows"] for one in exported["tables"][:1]}, {len(rows)})
         self.ask("db", "export", "--tensorboard", "tb", "--sweep", "first")
         self.assertEqual([path.name for path in (self.root / "tb").iterdir()], ["first"])
+        self.ask("db", "export", "--mlflow", "mlruns", "--trackio", "trackio", "--wandb-offline", "wandb",
+                 "--sweep", "first")
+        trials = {path.read_text() for path in self.root.glob("mlruns/*/*/tags/petlab.trial")}
+        self.assertIn(self.first, trials)
+        self.assertEqual([path.name for path in (self.root / "trackio").iterdir()], ["first.db"])
+        self.assertEqual(len(list(self.root.glob("wandb/offline-run-*/run-*.wandb"))), len(trials))
         self.copy_runs()
         shutil.rmtree(self.root / "other.runs" / self.first)
         done = self.ask("db", "export", "--tensorboard", "tb2", "--runs", "other.runs")

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Tests `petlab db export` to tables and to TensorBoard by reading them back.
+"""Tests `petlab db export` to tables and to other tools by reading them back.
 
-usage: tables.py FOLDER_OF_PROGRAMS; tensorboard.py reads the event files with TensorBoard's reader.
+usage: tables.py FOLDER_OF_PROGRAMS; tensorboard.py and trackers.py read them with these tools.
 """
 import csv
 import json
+import sqlite3
 import struct
 
 import tiny_world
@@ -89,7 +90,8 @@ class Tables(ExchangeWorld):
         self.assertEqual(done.err, "petlab: there: already exists; move it, or name another "
                                    "folder\n")
         done = self.on("a", "db", "export", code=2)
-        self.assertIn("found neither a folder, --tensorboard nor archive FILE", done.err)
+        self.assertIn("found neither a folder, --tensorboard, --mlflow, --trackio, --wandb-offline, nor archive FILE",
+                      done.err)
         self.assertIn("not in", self.on("a", "db", "export", "x", "--format", "xml", code=2).err)
         self.faults = "fail program=petlab calls=write,writev path=*history.csv error=ENOSPC"
         done = self.petlab("db", "export", "full", "--db", "a.db")
@@ -97,6 +99,23 @@ class Tables(ExchangeWorld):
         self.assertEqual(done.code, 1, done)
         self.assertIn("history.csv: cannot be written", done.err)
         self.assertEqual([path.name for path in self.root.glob("full*")], [])
+
+    def test_a_killed_or_failed_export_of_runs_leaves_no_folder_of_that_name(self):
+        places = {"tensorboard": "*tfevents*", "mlflow": "*/meta.yaml", "trackio": "*/shared.db",
+                  "wandb-offline": "*.wandb"}
+        for option, file in places.items():
+            words = ("db", "export", f"--{option}", option)
+            self.faults = f"fail program=petlab calls=write,writev,pwrite,pwrite64 path={file} error=ENOSPC"
+            done = self.petlab(*words, "--db", "a.db", "--runs", "a.runs")
+            self.assertEqual(done.code, 1, done)
+            self.assertRegex(done.err, rf"{option}\..*: cannot be written")
+            self.assertEqual([path.name for path in self.root.glob(f"{option}*")], [])
+            self.faults = f"kill program=petlab calls=write,writev,pwrite,pwrite64 path={file} at=2 torn"
+            done = self.petlab(*words, "--db", "a.db", "--runs", "a.runs")
+            self.faults = ""
+            self.assertEqual(done.code, -9, done)
+            self.assertFalse((self.root / option).exists())
+            self.assertRegex(self.on("a", *words).out, rf"^{option}: 4 runs, 28 values; ")
 
     def test_an_export_while_the_sweep_runs_is_one_state(self):
         self.extra = {"GATE": str(self.root / "gate")}
@@ -123,6 +142,23 @@ class Tables(ExchangeWorld):
         done = self.petlab("db", "export", "--tensorboard", "tb2", "--db", "a.db")
         self.assertEqual(done.out, "tb2: 4 runs, 16 values; tensorboard --logdir tb2\n")
         self.assertIn("4 runs have no events.jsonl", done.err)
+
+    def test_one_command_exports_for_several_tools(self):
+        words = ["--tensorboard", "tb", "--mlflow", "mlruns", "--trackio", "it's", "--wandb-offline", "w"]
+        done = self.on("a", "db", "export", "tables", *words)
+        self.assertEqual(done.out.splitlines()[1:], [
+            "tb: 4 runs, 28 values; tensorboard --logdir tb",
+            "mlruns: 4 runs, 28 values; MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri mlruns",
+            "it's: 4 runs, 28 values; TRACKIO_DIR='it'\\''s' trackio show",
+            "w: 4 runs, 28 values; wandb sync w"])
+        with sqlite3.connect(self.root / "it's/shared.db") as database:
+            rows = database.execute("SELECT run_name, step, metrics FROM metrics").fetchall()
+        self.assertEqual(len(rows), 4 * 3)
+        found = [[title.split()[-1], step, tag, value] for title, step, metrics in rows
+                 for tag, value in json.loads(metrics).items() if tag != "train/loss"]
+        values = self.query("SELECT trial_id, step, split || '/' || task || '/' || name AS tag, value FROM results",
+                            "a.db")
+        self.assertEqual(sorted(found), sorted(list(row.values()) for row in values))
 
     def test_names_too_long_for_file_systems_are_shortened_and_stay_distinct(self):
         long = "é" * 49

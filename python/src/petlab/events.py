@@ -29,6 +29,14 @@ def number_or_none(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def plain_scalar(value: object) -> object:
+    """For json.dumps: a scalar of NumPy or PyTorch as Python's. Raises TypeError for the rest."""
+    item = getattr(value, "item", None)
+    if getattr(value, "shape", None) == () and callable(item):
+        return item()
+    raise TypeError(f"{type(value).__name__} is no value of JSON")
+
+
 def bounded_reason(text: str) -> str:
     """The text in the form of a failed event: the middle of texts over 4,096 bytes is left out,
     and invalid UTF-8, such as in a file's name, is written with backslashes."""
@@ -93,7 +101,13 @@ class EventLog:
             raise WorkerError(f"{self._file}: the trial is over, a {kind} cannot follow")
         event = {"v": 1, "seq": self._seq, "time": time.time(), "type": kind, **fields}
         try:
-            text = json.dumps(event, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+            text = json.dumps(
+                event,
+                ensure_ascii=False,
+                allow_nan=False,
+                separators=(",", ":"),
+                default=plain_scalar,
+            )
             line = text.encode() + b"\n"
         except (TypeError, ValueError) as error:  # UnicodeEncodeError is a ValueError
             raise ValueError(f"a {kind} event cannot be written as JSON: {error}") from error

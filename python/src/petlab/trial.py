@@ -16,7 +16,7 @@ from typing import Any, SupportsFloat, SupportsIndex, TypeAlias, TypeVar, overlo
 
 from .config import Config, config_from_json
 from .errors import Stopped, TrialFailed, WorkerError
-from .events import EventLog, bounded_reason, number_or_none
+from .events import EventLog, bounded_reason, number_or_none, plain_scalar
 
 _FORMAT = 1
 _SPLITS = ("train", "validation", "test")
@@ -294,7 +294,8 @@ class Trial:
         """Writes a checkpoint to resume from. Values reported before it count after a resume.
 
         `state` is bytes, a function that writes the file at a given path (`lambda file:
-        torch.save(everything, file)`), or a JSON value. The file is complete, synced and renamed
+        torch.save(everything, file)`), or a JSON value, in which scalars of NumPy and
+        PyTorch are numbers. The file is complete, synced and renamed
         before its event is written. The last two checkpoints are kept: petlab falls back to the
         earlier one if a trial that resumed from the last crashes. Raises Stopped afterwards if
         petlab asked the worker to stop.
@@ -332,13 +333,13 @@ class Trial:
             file.write_bytes(state)
         else:
             try:
-                text = json.dumps(state)
+                text = json.dumps(state, default=plain_scalar)
             except (TypeError, ValueError) as error:
                 place, found = _not_json(state, "state")
                 raise WorkerError(
                     f"the checkpoint's {place} is {found}, which JSON cannot hold ({error}): "
-                    "convert it (`.item()` of a NumPy or PyTorch scalar, `.tolist()` of an array), "
-                    "or pass a function that writes the file: "
+                    "convert it (`.tolist()` of an array), or pass a function that writes the "
+                    "file: "
                     "trial.checkpoint(step, lambda file: torch.save(everything, file))"
                 ) from error
             file.write_text(text, encoding="utf-8")
@@ -488,15 +489,18 @@ def _not_json(value: Any, place: str) -> tuple[str, str]:
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, (str, int, float, bool, type(None))):
-                return f"{place} has a key that", f"a {type(key).__name__}"
+                return f"{place} has a key, {key!r:.60}, that", f"a {_type_name(key)}"
         items = list(value.items())
     elif isinstance(value, (list, tuple)):
         items = list(enumerate(value))
     for key, item in items:
         try:
-            json.dumps(item)
+            json.dumps(item, default=plain_scalar)
         except (TypeError, ValueError):
             return _not_json(item, f"{place}[{key!r:.60}]")
+    return place, f"a {_type_name(value)}"
+
+
+def _type_name(value: object) -> str:
     kind = type(value)
-    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-    return place, f"a {name}"
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import select
@@ -18,6 +17,7 @@ from typing import Any, NoReturn, TypeAlias
 from .catalog import Catalog
 from .errors import Error, Stopped, TrialFailed, WorkerError
 from .events import bounded_reason
+from .output import announce, keep_output, settle_output
 from .trial import Trial, reset_peak_memory
 
 _PROTOCOL = 1
@@ -105,7 +105,7 @@ class Worker:
                 file=sys.stderr,
             )
             sys.exit(_USAGE)
-        _keep_output()
+        keep_output()
         wake = self._listen()
         try:
             for line in _lines(wake, self._stopping) if words == ["-"] else words:
@@ -113,7 +113,7 @@ class Worker:
                     if self._stop:
                         sys.exit(_STOPPED)
                     if words == ["-"]:
-                        _announce(folder)
+                        announce(folder)
                     self._train(Path(folder), train)
         except Stopped:
             sys.exit(_STOPPED)
@@ -168,11 +168,9 @@ class Worker:
             named = type(error).__name__
             self._fail(trial, f"{named}: {text}" if text else named, kind)
         finally:
+            settle_output()
             trial.close()
         if trial.device_failed:
-            for file in (sys.stdout, sys.stderr):
-                with contextlib.suppress(OSError, ValueError):
-                    file.flush()
             # Skip Python's cleanup: freeing memory on a failed device may block for ever.
             os._exit(_CRASHED)
 
@@ -201,42 +199,6 @@ def _kind_of(error: Exception) -> str:
     ):
         return "out_of_memory"
     return "device" if from_torch and line.startswith(_DEVICE_WORDS) else "error"
-
-
-class _PatientFile(io.FileIO):
-    """Standard output or error. Discards output once its reader is gone."""
-
-    def write(self, data: Any) -> int:
-        try:
-            return super().write(data) or 0
-        except BrokenPipeError:
-            return memoryview(data).nbytes
-
-
-def _keep_output() -> None:
-    for name, descriptor in (("stdout", 1), ("stderr", 2)):
-        with contextlib.suppress(OSError, ValueError):
-            getattr(sys, name).flush()
-        with contextlib.suppress(OSError):
-            file = _PatientFile(descriptor, "w", closefd=False)
-            # Line buffering: the log then has the last lines of a killed worker.
-            text = io.TextIOWrapper(
-                io.BufferedWriter(file),
-                encoding="utf-8",
-                errors="backslashreplace",
-                line_buffering=True,
-            )
-            setattr(sys, name, text)
-
-
-def _announce(folder: str) -> None:
-    """Separates the output of two attempts (docs/reference/worker-protocol.md)."""
-    for file in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
-            file.flush()
-    # A single write keeps output of child processes out of the line. The reader may be gone.
-    with contextlib.suppress(OSError):
-        os.write(1, b"\x1e" + os.fsencode(folder) + b"\n")
 
 
 def _lines(wake: int, stopping: Callable[[], bool]) -> Iterator[str]:
