@@ -94,7 +94,10 @@ int best(const BestArguments& arguments, Streams streams) {
       row.push_back(found.file.empty() ? Value() : Value(found.file.string()));
     }
     if (found.there) {
-      commands.push_back("petlab-trainer predict --artifact " + shell_word(found.file.string()));
+      // Other workers have formats of their own.
+      const bool is_ours = found.file.extension() == ".petl";
+      commands.push_back((is_ours ? "petlab-trainer predict --artifact " : "") +
+                         shell_word(found.file.string()));
     } else if (!found.file.empty()) {
       notes.push_back(fmt::format(
           "{}: the artifact is missing; if the runs folder has moved, name it with --runs",
