@@ -43,7 +43,8 @@ void internal::fill_left_out(Connection& connection) {
       missing.push_back(fmt::format("\"{}\" IS NULL", column));
     }
     Query update(connection,
-                 fmt::format("UPDATE trials SET {} WHERE coalesce(module_kind, '') = ?1 AND ({})",
+                 fmt::format("UPDATE trials SET {} WHERE coalesce(module_kind, '') = ?1 AND "
+                             "json_extract(config, '$.catalog') IS NULL AND ({})",
                              fmt::join(sets, ", "), fmt::join(missing, " OR ")),
                  0);
     bind_all(update, values);

@@ -110,7 +110,9 @@ void TrialWriter::write(Connection& connection, const TrialRow& trial) const {
       .with(trial.bls_bits)
       .with(trial.stored_bits)
       .with(user == config.end() ? "{}" : user->dump());
-  const LeftOut left_out = values_where_left_out(module_kind_of(config));
+  // Configurations of a worker's catalog leave out nothing, and their kinds are not petlab's.
+  const LeftOut left_out =
+      config.contains("catalog") ? LeftOut() : values_where_left_out(module_kind_of(config));
   for (const FieldColumn& field : internal::field_columns()) bind(query, config, left_out, field);
   query.run();
 }

@@ -15,7 +15,7 @@ PYTHON_WORKER = '''import petlab
 CATALOG = petlab.Catalog(
     backbones=(),
     uses=("training.learning_rate",),
-    kinds=[petlab.Kind("ia3"), petlab.Kind("soft-prompt", uses=["module.rank"])],
+    kinds=[petlab.Kind("ia3"), petlab.Kind("lora", uses=["module.rank"])],
     fields=[petlab.Field("module.targets", str, "qv", values=("q", "qv")),
             petlab.Field("lm.block", int, 64, "tokens in a block", min=8, max=512),
             petlab.Field("lm.heat", float, 1.0, kinds=["ia3"])],
@@ -27,7 +27,7 @@ CATALOG = petlab.Catalog(
 def train(trial: petlab.Trial) -> None:
     config = trial.config
     assert config.backbone is None and trial.backbone_folder is None
-    worse = config.module.kind == "soft-prompt"
+    worse = config.module.kind == "lora"
     trial.progress(1, 1)
     trial.metric("nats", config["lm.block"] / 64 + config.seed % 3 * (1.1 if worse else 1) + worse, split="test")
     trial.metric("accuracy", 0.5, split="test")
@@ -41,7 +41,7 @@ base: {task: letters, training.learning_rate: 1e-3}
 variants:
   ia3: {module.kind: ia3}
   narrow: {module: {kind: ia3, targets: q}, lm.block: 128}
-  prompt: {module: {kind: soft-prompt, rank: 4}}
+  prompt: {module: {kind: lora, rank: 4}}
 grid: {seed: 42..46}
 """
 # The JSON has no spaces in values, so sed can read it.
@@ -113,6 +113,7 @@ class OwnCatalog(ScriptedWorld):
         self.assertEqual(len(table["rows"]), 3)
         found = self.query("SELECT DISTINCT module_targets, lm_block, lm_heat FROM results ORDER BY 1, 2, 3")
         self.assertEqual([tuple(row.values()) for row in found], [("q", 128, 1.0), ("qv", 64, None), ("qv", 64, 1.0)])
+        self.assertEqual(self.query("SELECT DISTINCT module_cross_attention AS c FROM results"), [{"c": None}])
         trial = self.query("SELECT trial_id FROM results WHERE lm_block = 128 LIMIT 1")[0]["trial_id"]
         shown = self.ask("show", trial).out
         self.assertRegex(shown, r"lm\.heat +1\.0 +\(default\)")
@@ -152,13 +153,13 @@ class OwnCatalog(ScriptedWorld):
         found = self.query("SELECT module_kind, arms_number, lm_block FROM results GROUP BY 1, 2, 3 ORDER BY 1, 2, 3")
         self.assertEqual([tuple(row.values()) for row in found], [
             ("bandit", 2, None), ("bandit", 3, None), ("bandit", 4, None), ("ia3", None, 64), ("ia3", None, 128),
-            ("soft-prompt", None, 64)])
+            ("lora", None, 64)])
         rows = json.loads(self.ask("results", "--where", "arms.number>=3", "--json").out)
         self.assertEqual(sum(row["regret_n"] for row in rows), 2)
 
     def test_the_schema_has_the_declared_words(self):
         schema = json.loads(self.ask("schema", "sweep", "--worker", "python3 decoder.py").out)
-        self.assertEqual(schema["$defs"]["module.kind"]["enum"], ["ia3", "soft-prompt"])
+        self.assertEqual(schema["$defs"]["module.kind"]["enum"], ["ia3", "lora"])
         self.assertEqual(schema["$defs"]["lm.block"]["maximum"], 512)
         self.assertIn("found task", self.ask("schema", "task", "--worker", "python3 decoder.py", code=2).err)
 
