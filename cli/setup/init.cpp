@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -135,47 +136,79 @@ std::string sweep_text(const std::string& file, const std::string& backbone,
          "  seed: 42..44\n";
 }
 
-constexpr const char* kWorkerText =
+// What depends on the choice of a backbone and a task is on lines with a mark.
+constexpr std::string_view kWorkerText =
     R"("""A worker of petlab: train() is called once for each trial of the sweep."""
 import random
 
 import petlab
 
 STEPS = 200
+# What sweeps for this worker may set. petlab refuses everything else.
+CATALOG = petlab.Catalog(
+@backbone    backbones=(),  # trials have no backbone
+    uses=(),  # none of petlab's own settings, such as training.epochs
+    kinds=[petlab.Kind("model")],
+    fields=[petlab.Field("fit.learning_rate", float, 0.1, "step size", min=0)],
+    metrics=[petlab.Metric("distance", "lower")],
+@task    tasks=[petlab.DeclaredTask("line", ["distance"])],
+)
 
 
 def train(trial: petlab.Trial) -> None:
-    # Replace this with your training. trial.tasks[0].files() are the data files.
+@task    # Replace this with your training.
+@data    # Replace this with your training. trial.tasks[0].files() are the data files.
     draw = random.Random(trial.config.seed)
     weight = draw.gauss(0, 1)
     for step in range(1, STEPS + 1):
         x = draw.uniform(-1, 1)
         error = weight * x - (3 * x + draw.gauss(0, 0.1))
-        weight -= trial.user["learning_rate"] * error * x
+        weight -= trial.config["fit.learning_rate"] * error * x
         trial.progress(step, STEPS, loss=error**2)
     trial.metric("distance", abs(weight - 3), split="test")
     trial.finish()
 
 
 if __name__ == "__main__":
-    petlab.Worker("worker", version="1", numerics="1").run(train)
+    petlab.Worker("worker", version="1", numerics="1", catalog=CATALOG).run(train)
 )";
+
+std::string worker_text(bool with_backbone, bool with_data) {
+  std::string text;
+  for (std::string_view rest = kWorkerText; !rest.empty();) {
+    const std::size_t end = rest.find('\n') + 1;
+    std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(end);
+    if (line.starts_with("@")) {
+      const std::size_t mark = line.find(' ');
+      const std::string_view name = line.substr(1, mark - 1);
+      const bool is_left_out = (name == "backbone" && with_backbone) ||
+                               (name == "task" && with_data) || (name == "data" && !with_data);
+      if (is_left_out) continue;
+      line.remove_prefix(mark);
+    }
+    text += line;
+  }
+  return text;
+}
 
 std::string worker_sweep_text(const std::string& file, const std::string& command,
                               const std::string& backbone, const std::string& task) {
   return fmt::format(
       "# {0}\n"
-      "sweep: {3}\n"
+      "sweep: {1}\n"
       "about: Two learning rates of a worker\n"
       "base:\n"
-      "  backbone: {1}    # required, even if the worker does not use it\n"
-      "  task: {2}\n"
-      "variants:                              # user: your own settings, trial.user in the worker\n"
-      "  slow: {{user.learning_rate: 0.01}}\n"
-      "  fast: {{user.learning_rate: 0.1}}\n"
+      "{2}"
+      "  task: {3}\n"
+      "variants:                              # the worker's catalog declares its fields\n"
+      "  slow: {{fit.learning_rate: 0.01}}\n"
+      "  fast: {{fit.learning_rate: 0.1}}\n"
       "grid:                                  # every combination\n"
       "  seed: 42..44\n",
-      command, yaml_text(backbone), yaml_text(task), yaml_text(sweep_name(file)));
+      command, yaml_text(sweep_name(file)),
+      backbone.empty() ? "" : fmt::format("  backbone: {}\n", yaml_text(backbone)),
+      yaml_text(task));
 }
 
 struct NewFile {
@@ -190,15 +223,30 @@ void require_new(const std::filesystem::path& file, const char* fix) {
   }
 }
 
+// Writes the sweep file and the others. Removes them again if `check` throws.
+void write_files(const std::vector<NewFile>& files, const std::function<void()>& check) {
+  for (const NewFile& file : files) require_new(file.path, "use it as it is, or move it away");
+  try {
+    for (const NewFile& file : files) base::write_file_atomically(file.path, file.text);
+    check();
+  } catch (...) {
+    std::error_code error;
+    for (const NewFile& file : files) std::filesystem::remove(file.path, error);
+    throw;
+  }
+}
+
 int init(const InitArguments& arguments, std::ostream& out) {
   const std::filesystem::path folder = std::filesystem::path(arguments.file).parent_path();
   const sweeps::Locations locations = sweeps::find_locations(sweeps::process_environment());
   const std::vector<std::string> backbones = backbones_here(locations);
   const std::vector<std::string> tasks = tasks_here(locations);
   require_new(arguments.file, "name another file");
-  const std::string backbone =
-      chosen("backbone", arguments.backbone, backbones,
-             "petlab fetch backbone FacebookAI/roberta-base downloads one");
+  std::string backbone = arguments.backbone;
+  if (!arguments.worker || !backbone.empty()) {
+    backbone = chosen("backbone", arguments.backbone, backbones,
+                      "petlab fetch backbone FacebookAI/roberta-base downloads one");
+  }
   std::vector<NewFile> files;
   std::string task;
   std::string report;
@@ -208,44 +256,44 @@ int init(const InitArguments& arguments, std::ostream& out) {
     files.push_back({folder / task, std::move(starter.text)});
     report = fmt::format("{}: the task of {}; check its columns and labels\n",
                          files.back().path.string(), arguments.task);
+  } else if (arguments.worker && arguments.task.empty()) {
+    task = "line";  // the worker declares it
   } else {
     task = chosen("task", arguments.task, tasks, "petlab fetch data glue downloads some");
   }
-  const std::string schema_line = fmt::format("# yaml-language-server: $schema={}\n", kSchemaFile);
-  std::string next = "petlab plan " + shell_word(arguments.file);
   if (arguments.worker) {
-    files.push_back({folder / "worker.py", kWorkerText});
+    const bool with_data = !arguments.task.empty();
+    files.push_back({folder / "worker.py", worker_text(!backbone.empty(), with_data)});
     const std::string command = "python3 " + shell_word(files.back().path.string());
-    next =
+    const std::string next =
         fmt::format("petlab run {} --worker {}", shell_word(arguments.file), shell_word(command));
     report += fmt::format("{}: the worker; it needs the Python package petlab (docs/python.md)\n",
                           files.back().path.string());
-    files.push_back(
-        {arguments.file, schema_line + worker_sweep_text(arguments.file, next, backbone, task)});
-  } else {
-    files.push_back({arguments.file,
-                     schema_line + sweep_text(arguments.file, backbone, task, backbones, tasks)});
+    files.push_back({arguments.file, worker_sweep_text(arguments.file, next, backbone, task)});
+    write_files(files, [&] {
+      if (!task.ends_with(".yaml")) return;
+      // The worker alone knows its fields, and may lack its package here.
+      sweeps::load_task(folder / task);
+    });
+    out << report
+        << fmt::format("{}: 6 trials of the worker on {}; next: {}\n", arguments.file, task, next);
+    return kDone;
   }
-  for (const NewFile& file : files) {
-    require_new(file.path, "use it as it is, or move it away");
-  }
-  // Read the result as `petlab plan` would: the given names may not be backbones or tasks.
+  const std::string schema_line = fmt::format("# yaml-language-server: $schema={}\n", kSchemaFile);
+  files.push_back(
+      {arguments.file, schema_line + sweep_text(arguments.file, backbone, task, backbones, tasks)});
   std::size_t trials = 0;
-  try {
-    for (const NewFile& file : files) base::write_file_atomically(file.path, file.text);
+  write_files(files, [&] {
+    // Read the result as `petlab plan` would: the given names may not be backbones or tasks.
     trials = sweeps::load_sweep(arguments.file, locations).trials.size();
-  } catch (...) {
-    std::error_code error;
-    for (const NewFile& file : files) std::filesystem::remove(file.path, error);
-    throw;
-  }
+  });
   const std::filesystem::path schema = folder / kSchemaFile;
   if (!std::filesystem::exists(schema)) {
     base::write_file_atomically(schema, sweeps::sweep_schema().dump(2) + "\n");
   }
   out << report
-      << fmt::format("{}: {} trials of {} on {}; next: {}\n", arguments.file, trials, backbone,
-                     task, next);
+      << fmt::format("{}: {} trials of {} on {}; next: petlab plan {}\n", arguments.file, trials,
+                     backbone, task, shell_word(arguments.file));
   return kDone;
 }
 
@@ -255,10 +303,10 @@ std::function<int()> make_init(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<InitArguments>();
   app.add_option("FILE", arguments->file, "the sweep file to write")->capture_default_str();
   app.add_option("--backbone", arguments->backbone,
-                 "the backbone (default: the first on this machine)");
+                 "the backbone (default: the first on this machine; with --worker: none)");
   app.add_option("--task", arguments->task,
                  "the task, or a .tsv, .csv or .jsonl file to declare one for (default: the first "
-                 "with data on this machine)");
+                 "with data on this machine; with --worker: the worker's own)");
   app.add_flag("--worker", arguments->worker, "also write a training script: worker.py");
   return [arguments, streams] { return init(*arguments, streams.out); };
 }

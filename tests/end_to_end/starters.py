@@ -113,12 +113,12 @@ class Starters(ScriptedWorld):
 
     def test_a_worker_is_run_by_its_sweep(self):
         (self.root / "a folder").mkdir()
-        done = self.init("--worker", "--task", "films.yaml", "a folder/first.yaml", code=2)
+        done = self.init("--worker", "--task", "films.yaml", "a folder/first.yaml", code=1)
         self.assertIn("films.yaml", done.err)
         self.assertEqual(list(self.root.glob("a folder/*")), [])
         done = self.init("--worker", "--task", "films.yaml")
         self.assertEqual(done.out, "worker.py: the worker; it needs the Python package petlab (docs/python.md)\n"
-                                   "sweep.yaml: 6 trials of ./tiny on films.yaml; next: petlab run sweep.yaml "
+                                   "sweep.yaml: 6 trials of the worker on films.yaml; next: petlab run sweep.yaml "
                                    "--worker 'python3 worker.py'\n")
         done = self.petlab("run", "sweep.yaml", "--slots", 2, "--worker", "python3 worker.py")
         self.assertEqual(done.code, 0, done)
@@ -131,6 +131,15 @@ class Starters(ScriptedWorld):
         again = self.init("--worker", "--task", "films.yaml", "other.yaml", code=2)
         self.assertEqual(again.err, "petlab: worker.py: already exists; use it as it is, or move it away\n")
         self.assertFalse((self.root / "other.yaml").exists())
+
+    def test_a_worker_needs_neither_backbone_nor_data(self):
+        done = self.petlab("init", "--worker", "line.yaml")
+        self.assertEqual((done.code, done.err), (0, ""), done)
+        self.assertNotIn("backbone", (self.root / "line.yaml").read_text())
+        done = self.petlab("run", "line.yaml", "--slots", 2, "--db", "line.db", "--worker", "python3 worker.py")
+        self.assertEqual(done.code, 0, done)
+        found = self.query("SELECT tasks, fit_learning_rate AS rate, count(*) AS n FROM results GROUP BY 1, 2", "line.db")
+        self.assertEqual(found, [{"tasks": "line", "rate": 0.01, "n": 3}, {"tasks": "line", "rate": 0.1, "n": 3}])
 
 
 if __name__ == "__main__":
