@@ -60,6 +60,9 @@ struct Launch {
   std::string device;
   std::string job;  // Slurm: "1234_7"
   double time = 0;
+  /// JSON object, may be empty: the digests of what the worker runs, as members of the attempt's
+  /// provenance (docs/reference/database.md, docs/reference/code.md).
+  std::string code = {};
   bool operator==(const Launch&) const = default;
 };
 

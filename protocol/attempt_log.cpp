@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <stdexcept>
+#include <utility>
 
 #include "base/files.h"
 #include "base/shown.h"
@@ -67,6 +68,7 @@ RecordLine to_record(const Launch& launch) {
   put(line, "pid_namespace", launch.pid_namespace);
   put(line, "device", launch.device);
   put(line, "job", launch.job);
+  if (!launch.code.empty()) line["code"] = RecordLine::parse(launch.code);
   return line;
 }
 
@@ -116,6 +118,11 @@ AttemptLog read_attempt_log(const TrialDirectory& directory) {
     if (type == "begun" && !log.begun) {
       log.begun = begun_from(line, directory.trial_id());
     } else if (type == "launched") {
+      // A job's later lines add where it runs.
+      std::string code = log.launch ? log.launch->code : std::string();
+      if (const auto found = line.find("code"); found != line.end() && found->is_object()) {
+        code = found->dump();
+      }
       log.launch = Launch{line.value("pid", std::int64_t{0}),
                           line.value("pid_start", std::int64_t{0}),
                           line.value("host", ""),
@@ -123,7 +130,8 @@ AttemptLog read_attempt_log(const TrialDirectory& directory) {
                           line.value("pid_namespace", ""),
                           line.value("device", ""),
                           line.value("job", ""),
-                          line.value("time", 0.0)};
+                          line.value("time", 0.0),
+                          std::move(code)};
     } else if (type == "ended" && !log.ending) {
       const std::string word = line.value("outcome", "");
       const std::optional<Outcome> outcome = outcome_from(word);

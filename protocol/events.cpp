@@ -269,6 +269,7 @@ Finished read_finished(const Fields& fields) {
   finished.device_memory_mib = fields.not_negative(kDeviceMemory);
   finished.train_seconds = fields.not_negative(kTrainSeconds);
   if (fields.has(kExamples)) finished.examples = read_examples(fields);
+  if (fields.has(kProvenance)) finished.provenance = fields.object(kProvenance).dump();
   return finished;
 }
 
@@ -321,6 +322,13 @@ class Writer {
   std::string& out_;
 };
 
+void write_provenance(Writer& out, const std::string& text) {
+  if (text.empty()) return;
+  const auto provenance = nlohmann::ordered_json::parse(text);
+  if (!provenance.is_object()) throw std::invalid_argument("its provenance is not an object");
+  out.raw(kProvenance, provenance.dump());
+}
+
 void write(Writer& out, const Started& started) {
   out.raw(kType, "\"started\"");
   out.whole(kPid, started.pid);
@@ -338,11 +346,7 @@ void write(Writer& out, const Started& started) {
       if (!started.data_digests.empty()) digests["data"] = started.data_digests;
       out.raw(kDigests, digests.dump());
     }
-    if (!started.provenance.empty()) {
-      const auto provenance = nlohmann::ordered_json::parse(started.provenance);
-      if (!provenance.is_object()) throw std::invalid_argument("its provenance is not an object");
-      out.raw(kProvenance, provenance.dump());
-    }
+    write_provenance(out, started.provenance);
   } catch (const std::exception& error) {
     throw std::invalid_argument(
         fmt::format("a started event cannot be written as JSON: {}", error.what()));
@@ -381,12 +385,14 @@ void write(Writer& out, const Finished& finished) {
   if (finished.peak_memory_mib) out.number(kPeakMemory, finished.peak_memory_mib);
   if (finished.device_memory_mib) out.number(kDeviceMemory, finished.device_memory_mib);
   if (finished.train_seconds) out.number(kTrainSeconds, finished.train_seconds);
-  if (finished.examples.empty()) return;
   try {
-    out.raw(kExamples, nlohmann::json(finished.examples).dump());
-  } catch (const nlohmann::json::exception& error) {
+    if (!finished.examples.empty()) {
+      out.raw(kExamples, nlohmann::json(finished.examples).dump());
+    }
+    write_provenance(out, finished.provenance);
+  } catch (const std::exception& error) {
     throw std::invalid_argument(
-        fmt::format("a finished event's examples cannot be written as JSON: {}", error.what()));
+        fmt::format("a finished event cannot be written as JSON: {}", error.what()));
   }
 }
 

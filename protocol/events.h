@@ -54,6 +54,8 @@ struct Finished {
   std::optional<double> train_seconds;
   std::optional<double> device_memory_mib = std::nullopt;  // as in Progress
   Examples examples = {};  // used for training and evaluation; empty if not reported
+  /// As in Started, which it replaces; empty: unchanged.
+  std::string provenance = {};
   bool operator==(const Finished&) const = default;
 };
 struct Failed {

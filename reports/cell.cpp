@@ -473,10 +473,15 @@ std::optional<std::int64_t> CellMaker::parameters_of(const std::string& backbone
 
 void CellMaker::describe_trials(CellTrials& trials, const Trials& used) {
   std::set<std::string> numerics;
+  std::set<std::shared_ptr<const results::RanCode>> code;
   for (const std::size_t index : used) {
     const Trial& trial = data_.trials[index];
     trials.stale = trials.stale || trial.stale;
     if (!trial.numerics.empty()) numerics.insert(trial.numerics);
+    code.insert(trial.code.begin(), trial.code.end());
+  }
+  for (const auto& [name, values] : results::differing_code(code)) {
+    trials.mixed_code.push_back(results::code_difference_text(name, values));
   }
   trials.numerics.assign(numerics.begin(), numerics.end());
   if (last_differing_.first != used) last_differing_ = {used, differing_fields(data_, used)};

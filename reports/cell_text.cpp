@@ -126,6 +126,7 @@ CellText cell_text(const Cell& cell) {
   }
   if (cell.trials.stale) text.marks += "†";
   if (cell.trials.numerics.size() > 1) text.marks += "‡";
+  if (!cell.trials.mixed_code.empty()) text.marks += "¶";
   if (!cell.trials.mixed_fields.empty()) text.marks += "§";
   if (cell.standing.differs()) text.marks += "*";
   return text;
@@ -233,6 +234,10 @@ std::vector<std::string> legend(const Table& table) {
   if (any_cell(table, [](const Cell& cell) { return cell.trials.numerics.size() > 1; })) {
     lines.emplace_back(
         "‡ mixed numerics: its trials ran under numerics that are not bit-identical");
+  }
+  if (any_cell(table, [](const Cell& cell) { return !cell.trials.mixed_code.empty(); })) {
+    lines.emplace_back(
+        "¶ mixed code: its trials ran different scripts, libraries or changes (petlab diff)");
   }
   if (const std::string fields = mixed_fields_of(table); !fields.empty()) {
     lines.push_back("§ mixed configurations: its trials differ in more than the seed (" +

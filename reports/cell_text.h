@@ -18,8 +18,8 @@ struct CellText {
 };
 
 /// `75.31 ± 0.42 (2)`, or `75.31 [71.5, 79.1] (2)` depending on TableSpec::errors; `(1/2)` if seeds
-/// are missing; only the value if nothing varies. Marks follow: † stale, ‡ mixed numerics, § mixed
-/// configurations.
+/// are missing; only the value if nothing varies. Marks follow: † stale, ‡ mixed numerics, ¶ mixed
+/// code, § mixed configurations.
 CellText cell_text(const Cell& cell);
 
 /// The published value, or `—` if there is none.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "results/attempt.h"
+#include "results/code.h"
 #include "results/query.h"
 
 namespace petlab::reports {
@@ -28,6 +29,8 @@ struct Trial {
   std::vector<std::string> tags;         ///< its own tags and its sweeps', if a report uses them
   bool stale = false;
   std::string numerics;  // of the attempt that counts; empty if there is none
+  /// What the attempts that count ran; empty: unknown.
+  std::vector<std::shared_ptr<const results::RanCode>> code = {};
   /// Its fields by the names of words (results/words.h): `common` has those that all trials of its
   /// configuration share (module_kind, user.KEY, …) and may be nullptr; `fields` has the trial's
   /// own (bls_bits, …, including the members above). field_of() looks in both.

@@ -53,6 +53,9 @@ std::string details_of(const Cell& cell, double confidence) {
   if (cell.trials.numerics.size() > 1) {
     add_detail(list, "mixed numerics", fmt::format("{}", fmt::join(cell.trials.numerics, " | ")));
   }
+  if (!cell.trials.mixed_code.empty()) {
+    add_detail(list, "mixed code", fmt::format("{}", fmt::join(cell.trials.mixed_code, ", ")));
+  }
   if (!cell.trials.mixed_fields.empty()) {
     add_detail(list, "trials differ in",
                fmt::format("{}", fmt::join(cell.trials.mixed_fields, ", ")));

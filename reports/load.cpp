@@ -108,6 +108,16 @@ class Loader {
     });
   }
 
+  // Call after reading all sweeps: trials of several sweeps then share what they ran.
+  void read_code() {
+    std::vector<std::string> ids;
+    for (const Trial& trial : data_.trials) ids.push_back(trial.id);
+    const results::CodeByTrial code = results::code_of_trials(reader_, ids);
+    for (Trial& trial : data_.trials) {
+      if (const auto found = code.find(trial.id); found != code.end()) trial.code = found->second;
+    }
+  }
+
   // Call after reading all sweeps: a state depends on the latest attempt in any of them.
   void find_states(const results::IsAlive& alive) {
     for (std::size_t i = 0; i < data_.trials.size(); ++i) {
@@ -326,6 +336,7 @@ Dataset load_dataset(const results::Reader& reader, const std::vector<std::strin
   Loader loader(reader, wanted, data);
   for (const std::string& sweep : sweeps) loader.read_members(sweep);
   loader.find_states(alive);
+  loader.read_code();
   if (wanted.fields.contains("tag")) loader.read_tags();
   loader.read_values(sweeps);
   if (wanted.examples) load_examples(reader, sweeps, data);

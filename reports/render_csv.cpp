@@ -144,6 +144,7 @@ void add_cells(std::string& text, const Table& table, const std::string& name) {
                       yes_no(cell.trials.stale),
                       fmt::format("{}", fmt::join(cell.trials.numerics, " ")),
                       fmt::format("{}", fmt::join(cell.trials.mixed_fields, " ")),
+                      fmt::format("{}", fmt::join(cell.trials.mixed_code, "; ")),
                       fmt::format("{}", fmt::join(seeds, " ")),
                       fmt::format("{}", fmt::join(values, " ")),
                       fmt::format("{}", fmt::join(trials, " "))});
@@ -170,11 +171,11 @@ std::string to_csv(const Report& report) {
 
 std::string to_long_csv(const Report& report) {
   std::string text;
-  add_line(text, {"report",      "row",          "group",      "row_name",  "column",
-                  "column_name", "kind",         "value",      "deviation", "standard_error",
-                  "n",           "planned",      "undefined",  "ci_low",    "ci_high",
-                  "confidence",  "published",    "difference", "partial",   "stale",
-                  "numerics",    "mixed_fields", "seeds",      "values",    "trials"});
+  add_line(text, {"report",    "row",    "group",     "row_name",       "column",     "column_name",
+                  "kind",      "value",  "deviation", "standard_error", "n",          "planned",
+                  "undefined", "ci_low", "ci_high",   "confidence",     "published",  "difference",
+                  "partial",   "stale",  "numerics",  "mixed_fields",   "mixed_code", "seeds",
+                  "values",    "trials"});
   for (const Section& section : report.sections) {
     const Table table = table_in(section);
     add_cells(text, table, table.key.empty() ? report.name : report.name + "/" + table.key);

@@ -44,6 +44,7 @@ Json to_json_cell(const Cell& cell, const Head& column) {
   json["partial"] = measured.partial();
   json["stale"] = cell.trials.stale;
   json["numerics"] = cell.trials.numerics;
+  json["mixed_code"] = cell.trials.mixed_code;
   json["mixed_fields"] = cell.trials.mixed_fields;
   Json samples = Json::array();
   for (const Sample& sample : measured.samples) {

@@ -58,6 +58,7 @@ struct CellTrials {
   // For the trials with a value:
   bool stale = false;                     // at least one is stale
   std::vector<std::string> numerics;      // distinct ones; mixed if there are several
+  std::vector<std::string> mixed_code;    // differences of what they ran (results/code.h)
   std::vector<std::string> mixed_fields;  // differing fields, except seed and task
 };
 

@@ -6,6 +6,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "reports/text.h"
 
@@ -45,13 +47,14 @@ Json point_row(const std::string& series, const Figure& figure, const FigurePoin
   row["deviation"] = measured.deviation ? number_text(*measured.deviation, point.cell.digits) : "—";
   row["seeds"] = measured.partial() ? fmt::format("{} of {}", measured.n(), measured.planned)
                                     : fmt::format("{}", measured.n());
-  std::string flags;
-  if (point.cell.trials.stale) flags += "stale";
-  if (!point.cell.trials.mixed_fields.empty()) {
-    flags += (flags.empty() ? "" : "; ") +
-             fmt::format("trials differ in {}", fmt::join(point.cell.trials.mixed_fields, ", "));
+  std::vector<std::string> flags;
+  if (point.cell.trials.stale) flags.emplace_back("stale");
+  for (const auto& [what, names] :
+       {std::pair("ran different code: ", &point.cell.trials.mixed_code),
+        std::pair("trials differ in ", &point.cell.trials.mixed_fields)}) {
+    if (!names->empty()) flags.push_back(what + fmt::format("{}", fmt::join(*names, ", ")));
   }
-  row["note"] = flags.empty() ? "—" : printable(flags);
+  row["note"] = flags.empty() ? "—" : printable(fmt::format("{}", fmt::join(flags, "; ")));
   return row;
 }
 

@@ -149,6 +149,8 @@ void record_finished(Batch& batch, const AttemptRef& attempt, const protocol::Fi
           .run();
     }
     internal::record_examples(connection, attempt.key, finished.examples);
+    internal::record_provenance(connection, attempt.key, internal::ProvenanceSource::worker,
+                                finished.provenance);
     Query trial(connection, "SELECT trial FROM attempts WHERE key = ?1");
     if (trial.with(attempt.key).step()) internal::recount(connection, trial.integer(0));
   });

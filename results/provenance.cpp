@@ -32,6 +32,13 @@ void record_provenance(Connection& connection, std::int64_t attempt, ProvenanceS
       .run();
 }
 
+Provenance provenance_of(Connection& connection, std::int64_t attempt) {
+  Query row(connection,
+            "SELECT (SELECT text FROM provenance_texts WHERE key = petlab), (SELECT text FROM "
+            "provenance_texts WHERE key = worker) FROM provenance WHERE attempt = ?1");
+  return row.with(attempt).step() ? Provenance{row.text(0), row.text(1)} : Provenance();
+}
+
 void record_sweep_text(Connection& connection, std::string_view digest, std::string_view text) {
   Query(connection, "INSERT OR IGNORE INTO sweep_texts (digest, text) VALUES (?1, ?2)")
       .with(digest)
@@ -43,15 +50,8 @@ void record_sweep_text(Connection& connection, std::string_view digest, std::str
 }  // namespace internal
 
 Provenance Reader::provenance(const AttemptRef& attempt) const {
-  return internal::reading(*connection_, [&] {
-    Provenance found;
-    internal::Query row(*connection_,
-                        "SELECT (SELECT text FROM provenance_texts WHERE key = petlab), (SELECT "
-                        "text FROM provenance_texts WHERE key = worker) FROM provenance WHERE "
-                        "attempt = ?1");
-    if (row.with(attempt.key).step()) found = {row.text(0), row.text(1)};
-    return found;
-  });
+  return internal::reading(*connection_,
+                           [&] { return internal::provenance_of(*connection_, attempt.key); });
 }
 
 std::optional<std::string> Reader::sweep_text(const std::string& digest) const {

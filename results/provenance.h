@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "results/attempt.h"
+
 namespace petlab::results::internal {
 
 class Connection;
@@ -13,6 +15,9 @@ class Connection;
 
 /// The source of a provenance text.
 enum class ProvenanceSource { petlab, worker };
+
+/// The provenance texts of an attempt; empty where it has none.
+Provenance provenance_of(Connection& connection, std::int64_t attempt);
 
 /// Stores a provenance text (JSON) with an attempt, unless it is empty.
 void record_provenance(Connection& connection, std::int64_t attempt, ProvenanceSource source,

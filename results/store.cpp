@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/sha256.h"
+#include "base/shallow_json.h"
 #include "results/connection.h"
 #include "results/host_lock.h"
 #include "results/made_file.h"
@@ -275,6 +276,16 @@ void Batch::record_launch(const AttemptRef& attempt, const Launch& launch) {
         .text_or_null(launch.job)
         .with(launch.time)
         .run();
+    if (launch.code.empty()) return;
+    nlohmann::ordered_json petlab =
+        base::shallow_ordered_json_or_none(internal::provenance_of(connection, attempt.key).petlab);
+    if (!petlab.is_object()) petlab = nlohmann::ordered_json::object();
+    petlab.update(nlohmann::ordered_json::parse(launch.code));
+    Query(connection, "UPDATE provenance SET petlab = NULL WHERE attempt = ?1")
+        .with(attempt.key)
+        .run();
+    internal::record_provenance(connection, attempt.key, internal::ProvenanceSource::petlab,
+                                petlab.dump());
   });
 }
 

@@ -3,15 +3,20 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <ostream>
 
+#include "base/error.h"
 #include "base/shallow_json.h"
 #include "cli/options/database_option.h"
 #include "cli/output/answer_output.h"
 #include "cli/output/flat_configuration.h"
 #include "orchestrator/recovery/control.h"
+#include "protocol/code_record.h"
+#include "results/code.h"
 #include "results/examples.h"
 #include "results/scores.h"
 
@@ -43,8 +48,39 @@ std::string json_text(const nlohmann::ordered_json& value) {
              : value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
+// What the attempt ran, in names that begin with `code.`. Files are named without their folder,
+// which differs between machines.
+void add_code(Comparable& made, const results::Provenance& said,
+              const std::filesystem::path& runs) {
+  const results::RanCode code = results::code_of(said);
+  std::optional<protocol::CodeRecord> record;
+  try {
+    if (!code.record.empty()) record = protocol::read_code_record(runs, code.record);
+  } catch (const base::Error&) {
+    // The digests below tell whether the code differs, but not in what.
+  }
+  for (const auto& [name, value] : code.parts) {
+    if (record && (name == "script" || name == "tree")) continue;
+    std::string dotted = name;
+    std::replace(dotted.begin(), dotted.end(), ' ', '.');
+    made.add("code." + dotted, value);
+  }
+  if (!record) return;
+  made.add("code.command", fmt::format("{}", fmt::join(record->command, " ")));
+  for (const protocol::CodeFile& file : record->files) {
+    made.add("code.file." + std::filesystem::path(file.path).filename().string(), file.digest);
+  }
+  if (const auto& repository = record->repository) {
+    made.add("code.commit", repository->commit);
+    made.add("code.branch", repository->branch);
+    made.add("code.clean", repository->clean ? "true" : "false");
+    for (const auto& [path, digest] : repository->changed) made.add("code.changed." + path, digest);
+  }
+  for (const auto& [name, value] : record->environment) made.add("code.environment." + name, value);
+}
+
 Comparable comparable_of(const results::Reader& reader, const results::ScoreReader& scores,
-                         const std::string& id) {
+                         const std::string& id, const std::filesystem::path& runs) {
   Comparable made;
   for (const ConfigurationEntry& entry : flat_configuration(reader.trial(id).value().config)) {
     made.add(entry.name, json_text(entry.value));
@@ -62,6 +98,7 @@ Comparable comparable_of(const results::Reader& reader, const results::ScoreRead
       }
     }
     made.add("attempt.host", attempt.begun.host);
+    add_code(made, reader.provenance(attempt.attempt), runs);
     made.add("digest.backbone", attempt.backbone_digest);
     for (const auto& [task, digest] : attempt.data_digests) made.add("digest." + task, digest);
     for (const auto& [task, splits] : results::examples_of(reader, attempt.attempt)) {
@@ -89,7 +126,7 @@ int diff(const DiffArguments& arguments, Streams streams) {
   Comparable sides[2];
   for (int i = 0; i < 2; ++i) {
     ids[i] = orchestrator::find_trial(reader, database, arguments.trials[i]);
-    sides[i] = comparable_of(reader, scores, ids[i]);
+    sides[i] = comparable_of(reader, scores, ids[i], runs_folder_of(database, ""));
   }
   std::vector<std::vector<Value>> rows;
   const auto add = [&](const std::string& name) {

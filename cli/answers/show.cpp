@@ -11,6 +11,7 @@
 
 #include "base/shallow_json.h"
 #include "cli/answers/attempt_details.h"
+#include "cli/answers/show_code.h"
 #include "cli/options/json_option.h"
 #include "cli/options/stored_plan.h"
 #include "cli/options/sweep_arguments.h"
@@ -39,6 +40,8 @@ struct ShowArguments : StoredArguments {
   std::string trial;
   std::optional<std::int64_t> retries;
   bool json = false;
+  bool code = false;
+  bool diff = false;
 };
 
 struct Curve {
@@ -345,11 +348,34 @@ void print_shown(const Shown& shown, std::ostream& out) {
         continue;
       }
       const std::string who = name.substr(0, name.find('_'));
-      for (const auto& [key, part] : value.items())
-        pairs.emplace_back(who + " " + key, plain(part));
+      for (const auto& [key, part] : value.items()) {
+        // Packages are many: --code lists them.
+        pairs.emplace_back(who + " " + key, part.is_object()
+                                                ? fmt::format("{} (--code)", part.size())
+                                                : plain(part));
+      }
     }
   }
   print_pairs(out, "provenance", pairs);
+}
+
+// Reads what the attempt ran whose provenance is told.
+ShownCode read_code(const ShowArguments& arguments) {
+  const std::filesystem::path database = arguments.database_path();
+  const results::Reader reader(database);
+  ShownCode code;
+  code.trial_id = orchestrator::find_trial(reader, database, arguments.trial);
+  code.runs = arguments.runs_path();
+  const results::TrialFacts facts =
+      reader.trial_facts(std::vector<std::string>{code.trial_id}).front();
+  const results::AttemptFacts* attempt = told_attempt(facts);
+  if (attempt == nullptr) {
+    throw std::invalid_argument(
+        fmt::format("{}: the trial has no attempt, so it ran no code", code.trial_id));
+  }
+  code.attempt = attempt->attempt.number;
+  code.said = reader.provenance(attempt->attempt);
+  return code;
 }
 
 }  // namespace
@@ -358,10 +384,21 @@ std::function<int()> make_show(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<ShowArguments>();
   app.add_option("TRIAL", arguments->trial, "id of a trial, or its beginning")->required();
   add_json_option(app, arguments->json, "print one JSON object, every value of every metric");
+  CLI::Option* code =
+      app.add_flag("--code", arguments->code, "what it ran: command, commit, versions of packages");
+  app.add_flag("--diff", arguments->diff, "print the uncommitted changes of its code")
+      ->excludes(code);
   add_stored_arguments(app, *arguments);
   add_worker_argument(app, *arguments);
   add_retries_option(app, arguments->retries, "as for petlab run");
   return [arguments, streams] {
+    if (arguments->diff && arguments->json) {
+      throw std::invalid_argument(
+          "found --diff and --json, expected --code --json, which has both");
+    }
+    if (arguments->diff) print_diff(streams.out, streams.err, read_code(*arguments));
+    if (arguments->code) print_code(streams.out, read_code(*arguments), arguments->json);
+    if (arguments->diff || arguments->code) return static_cast<int>(kDone);
     const Shown shown = read_trial(*arguments);
     if (arguments->json) {
       streams.out << shown_json(shown).dump(2, ' ', false, ordered_json::error_handler_t::replace)

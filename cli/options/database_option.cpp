@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kUsualName = "petlab.db";
-constexpr const char* kDatabaseHelp = "the database (default: PETLAB_DB or nearest petlab.db)";
+constexpr const char* kDatabaseHelp = "database (default: PETLAB_DB or nearest petlab.db)";
 
 // A link with a missing target counts as existing, so that no other database takes its place.
 bool file_exists(const fs::path& file) {

@@ -19,6 +19,7 @@
 #include "cli/running/only_trials.h"
 #include "cli/running/plan_memory.h"
 #include "cli/running/plan_overview.h"
+#include "orchestrator/planning/code_changes.h"
 #include "orchestrator/planning/input_check.h"
 #include "orchestrator/running/run_sweep.h"
 #include "reports/text.h"
@@ -153,6 +154,7 @@ void print_json(std::ostream& out, const sweeps::Sweep& sweep,
                                     {"config", sweeps::to_json(trial.config)},
                                     {"state", std::string(to_string(plans[at].state))},
                                     {"why", plans[at].why}};
+    if (plans[at].code_changes) shown["code_changes"] = *plans[at].code_changes;
     if (arguments.memory) {
       shown["memory"] = memory_json(sweeps::estimate_memory(sweep, trial.config, device), device);
     }
@@ -197,9 +199,12 @@ void print_text(std::ostream& out, const sweeps::Sweep& sweep,
   }
   for (std::size_t at = 0; at < plans.size(); ++at) {
     const sweeps::SweepTrial& trial = sweep.trials[at];
+    std::string why = reports::printable(plans[at].why);
+    if (plans[at].code_changes && !plans[at].code_changes->empty()) {
+      why += "; ran other code: " + orchestrator::listed_changes(*plans[at].code_changes);
+    }
     out << fmt::format("{}  {:<{}}  {:<{}}  {:<11}  {}\n", trial.id.value, joined(trial.variants),
-                       widest, points_of[at], widest_point, to_string(plans[at].state),
-                       reports::printable(plans[at].why));
+                       widest, points_of[at], widest_point, to_string(plans[at].state), why);
     if (!trial.storage_note.empty()) out << "    " << trial.storage_note << "\n";
   }
 }
@@ -220,6 +225,13 @@ void look_ahead(sweeps::Sweep& sweep, const std::vector<orchestrator::TrialPlan>
     sweep.notes.push_back("input problem: " + problem);
   }
   if (!check.not_looked.empty()) sweep.notes.push_back(check.not_looked);
+  orchestrator::ChangedCode changed;
+  for (std::size_t at = 0; at < plans.size(); ++at) {
+    if (plans[at].code_changes) changed[sweep.trials[at].id.value] = *plans[at].code_changes;
+  }
+  if (const std::string text = orchestrator::changed_code_text(changed); !text.empty()) {
+    sweep.notes.push_back(text + " (petlab show TRIAL --code); reports mark cells that mix them");
+  }
   if (failed > 0) {
     sweep.notes.push_back(
         fmt::format("{} failed: fix the cause, then petlab run --rerun failed retries {}",
@@ -248,9 +260,10 @@ std::function<int()> make_plan(CLI::App& app, Streams streams) {
     if (!arguments->more.empty()) {
       std::vector<std::string> files{arguments->file};
       files.insert(files.end(), arguments->more.begin(), arguments->more.end());
-      print_overview(streams.out,
-                     plan_overview(files, *arguments, locations, worker, arguments->retries),
-                     arguments->json);
+      print_overview(
+          streams.out,
+          plan_overview(files, *arguments, locations, environment, worker, arguments->retries),
+          arguments->json);
       return static_cast<int>(kDone);
     }
     const sweeps::Sweep whole = arguments->load(locations, environment);
@@ -262,7 +275,7 @@ std::function<int()> make_plan(CLI::App& app, Streams streams) {
     sweeps::Sweep sweep = chosen ? part_of(whole, *chosen) : whole;
     arguments->of = whole.trials.size();
     const std::vector<orchestrator::TrialPlan> plans =
-        orchestrator::plan_sweep(sweep, locations, arguments->database_path(),
+        orchestrator::plan_sweep(sweep, locations, environment, arguments->database_path(),
                                  arguments->runs_path(), worker, arguments->retries);
     look_ahead(sweep, plans, locations, worker);
     if (std::filesystem::exists(arguments->database_path())) {

@@ -16,6 +16,7 @@ namespace petlab::cli {
 
 PlanOverview plan_overview(const std::vector<std::string>& files, const SweepArguments& arguments,
                            const sweeps::Locations& locations,
+                           const sweeps::Environment& environment,
                            const orchestrator::WorkerCommand& worker,
                            std::optional<std::int64_t> retries) {
   PlanOverview overview;
@@ -25,7 +26,7 @@ PlanOverview plan_overview(const std::vector<std::string>& files, const SweepArg
     one.file = file;
     const sweeps::Sweep sweep = one.load(locations, sweeps::process_environment());
     const std::vector<orchestrator::TrialPlan> plans = orchestrator::plan_sweep(
-        sweep, locations, one.database_path(), one.runs_path(), worker, retries);
+        sweep, locations, environment, one.database_path(), one.runs_path(), worker, retries);
     PlanOverview::Row& row = overview.rows.emplace_back();
     row.file = file;
     row.sweep = sweep.name;

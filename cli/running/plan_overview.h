@@ -30,6 +30,7 @@ struct PlanOverview {
 /// file uses the database next to it. Throws as load_sweep and plan_sweep.
 PlanOverview plan_overview(const std::vector<std::string>& files, const SweepArguments& arguments,
                            const sweeps::Locations& locations,
+                           const sweeps::Environment& environment,
                            const orchestrator::WorkerCommand& worker,
                            std::optional<std::int64_t> retries);
 

@@ -50,6 +50,7 @@ struct RunArguments : SweepArguments {
   std::vector<std::string> only;
   bool fresh_workers = false;
   bool keep_going = false;
+  bool strict_code = false;
   bool quiet = false;
   bool json = false;
   std::string launcher = "local";
@@ -110,6 +111,7 @@ orchestrator::RunRequest request_of(const RunArguments& arguments,
   request.options.threads = arguments.threads;
   request.options.retries = arguments.retries;
   request.options.retry_delay = milliseconds(arguments.retry_delay);
+  request.options.strict_code = arguments.strict_code;
   request.options.grace = milliseconds(arguments.grace);
   if (arguments.time_limit > 0) request.options.time_limit = milliseconds(arguments.time_limit);
   if (arguments.no_progress_limit > 0) {
@@ -157,13 +159,15 @@ void choose_reruns(const std::vector<std::string>& words, const sweeps::Sweep& s
 // Fails before the first trial for missing inputs that the worker would otherwise report trial by
 // trial.
 void require_inputs(const RunArguments& arguments, const sweeps::Sweep& sweep,
-                    const sweeps::Locations& locations, const orchestrator::RunRequest& request) {
+                    const sweeps::Locations& locations, const sweeps::Environment& environment,
+                    const orchestrator::RunRequest& request) {
   std::error_code error;
   if (arguments.keep_going || !std::filesystem::exists(request.worker.check_program(), error)) {
     return;
   }
-  const std::vector<orchestrator::TrialPlan> plans = orchestrator::plan_sweep(
-      sweep, locations, request.database, request.runs, request.worker, request.options.retries);
+  const std::vector<orchestrator::TrialPlan> plans =
+      orchestrator::plan_sweep(sweep, locations, environment, request.database, request.runs,
+                               request.worker, request.options.retries);
   std::vector<std::size_t> trials;
   for (std::size_t at = 0; at < plans.size(); ++at) {
     const sweeps::TrialState state = plans[at].state;
@@ -211,7 +215,7 @@ int run(const RunArguments& arguments, Streams streams) {
     request.part = part_of(sweep, *places);
   }
   choose_reruns(arguments.rerun, request.part ? *request.part : sweep, request.options);
-  require_inputs(arguments, request.part ? *request.part : sweep, locations, request);
+  require_inputs(arguments, request.part ? *request.part : sweep, locations, environment, request);
   orchestrator::RunResult result;
   bool is_live = false;
   if (arguments.json) {
@@ -267,6 +271,8 @@ void add_advanced_options(CLI::App& app, RunArguments& arguments) {
   advanced(app.add_option("--on-event", arguments.on_event,
                           "run a shell command for each event, JSON on stdin"))
       ->type_name("COMMAND");
+  advanced(app.add_flag("--strict-code", arguments.strict_code,
+                        "refuse to mix results of different code"));
   advanced(app.add_flag("--fresh-workers", arguments.fresh_workers,
                         "start a new worker process for each trial"));
   advanced(app.add_option("--slurm-partition", arguments.slurm.partition, "as sbatch --partition"));

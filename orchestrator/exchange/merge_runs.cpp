@@ -27,6 +27,7 @@
 #include "orchestrator/records/sweep_record.h"
 #include "orchestrator/recovery/evidence.h"
 #include "protocol/attempt_log.h"
+#include "protocol/code_record.h"
 #include "results/contents.h"
 
 namespace petlab::orchestrator {
@@ -129,11 +130,13 @@ class TakeOver {
     merged_.conflicts.push_back({trial_id, std::move(text)});
   }
 
+  /// Also takes the records of code.
   void take_sweep_texts() {
     for (const fs::path& file : base::entries_of(protocol::sweeps_folder(other_runs_))) {
       const fs::path here = protocol::sweeps_folder(runs_) / file.filename();
       std::error_code error;
-      if (file.extension() != ".yaml" || fs::exists(here, error)) continue;
+      const bool is_code = file.extension() == ".code";
+      if ((file.extension() != ".yaml" && !is_code) || fs::exists(here, error)) continue;
       std::string text;
       try {
         text = base::read_file(file, kMostSweepText);
@@ -141,9 +144,13 @@ class TakeOver {
         continue;  // Reported when that folder was read, as is a mismatch.
       }
       const std::string digest = base::sha256(text);
-      if (protocol::sweep_text_file(runs_, digest) != here) continue;
+      if ((is_code ? protocol::code_record_file(runs_, digest)
+                   : protocol::sweep_text_file(runs_, digest)) != here) {
+        continue;
+      }
       fs::create_directories(here.parent_path(), error);
       base::write_file_atomically(here, text);
+      if (is_code) continue;  // the database has only its digest
       results::Batch batch = store_.begin();
       batch.record_sweep_text(digest, text);
       batch.commit();

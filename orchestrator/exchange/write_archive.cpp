@@ -166,8 +166,10 @@ class Collection {
       for (const std::string& id : contents_.trial_ids()) trials.insert(id);
     }
     for (const fs::path& file : base::entries_of(protocol::sweeps_folder(runs_))) {
-      // The original texts of sweeps. They are few, and many attempts share them.
-      if (file.extension() == ".yaml" && file.filename().string().front() != '.') add(file);
+      // The original texts of sweeps, and records of code. They are few, and many attempts share
+      // them.
+      const bool shared = file.extension() == ".yaml" || file.extension() == ".code";
+      if (shared && file.filename().string().front() != '.') add(file);
     }
     for (const std::string& id : trials) add_trial(id);
   }

@@ -45,6 +45,9 @@ struct TrialPlan {
   std::string last_lines;                  // of the last attempt's log, if it failed
   bool ran_out_of_memory = false;          // so it needs a device for itself
   bool files_gone = false;                 // of the attempt with the result
+  /// How the code that it ran differs from the worker's present code (code_changes()); absent:
+  /// unknown.
+  std::optional<std::vector<std::string>> code_changes;
 };
 
 /// The number of trials whose facts are in memory at the same time.

@@ -63,6 +63,10 @@ WorkerDescription ask_worker(const WorkerCommand& worker, std::chrono::milliseco
   read_text("version", description.version);
   read_text("numerics", description.numerics);
   read_text("libtorch", description.libtorch);
+  if (const auto found = object.find("provenance"); found != object.end()) {
+    if (!found->is_object()) refuse("provenance", *found, "an object");
+    description.provenance = found->dump();
+  }
   if (const auto found = object.find("protocol"); found != object.end()) {
     if (!found->is_number_integer()) refuse("protocol", *found, "a whole number");
     description.protocol = found->get<std::int64_t>();

@@ -24,6 +24,9 @@ struct WorkerDescription {
   std::optional<sweeps::WorkerCatalog> catalog;
   /// The path of the LibTorch library that it uses. Empty: not reported.
   std::string libtorch;
+  /// What it says about its build and libraries, as in the event `started`: a JSON object as text.
+  /// Empty: not reported.
+  std::string provenance;
   /// Why only the command is known, with the first line that was printed: "ended with exit code
   /// 127: …". Empty if the worker described itself.
   std::string undescribed;

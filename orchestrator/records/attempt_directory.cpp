@@ -20,6 +20,7 @@
 #include "orchestrator/host/error.h"
 #include "protocol/attempt_log.h"
 #include "protocol/trial_file_text.h"
+#include "results/code.h"
 
 namespace petlab::orchestrator {
 namespace {
@@ -132,7 +133,10 @@ void restore_attempt_files(const results::Reader& known, const protocol::TrialDi
       log.begun = facts.begun;
       log.begun->provenance = known.provenance(facts.attempt).petlab;
     }
-    if (!log.launch) log.launch = facts.launch;
+    if (!log.launch && facts.launch) {
+      log.launch = facts.launch;
+      log.launch->code = results::launch_code_of(known.provenance(facts.attempt));
+    }
     protocol::write_attempt_log(directory, log);
   }
   const std::filesystem::path file = directory.trial_json();

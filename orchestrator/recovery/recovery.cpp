@@ -41,6 +41,13 @@ bool conclude_orphan(results::Store& store, Ingest& ingest, const std::filesyste
   if (!open && !ingest.is_cut(facts.attempt)) return false;
   const IngestUpdate update = ingest.read_again(facts.attempt);
   ingest.forget(facts.attempt);
+  if (!facts.launch) {  // its orchestrator died before it could store the launch
+    if (const auto launch = protocol::read_attempt_log(directory).launch) {
+      results::Batch batch = store.begin();
+      batch.record_launch(facts.attempt, *launch);
+      batch.commit();
+    }
+  }
   fault_point("recover_ingested");
   const auto now = store.read().attempt_facts(facts.attempt.trial_id, facts.attempt.number);
   if (now && now->outcome != results::Outcome::open) return open || now->outcome != facts.outcome;

@@ -248,8 +248,10 @@ void Claims::give(WorkerSlot& slot) {
     slot.ready.pop_front();
     slot.given.push_back(&live);
     live.become(AttemptState::given);
+    live.launch.code = slot.code;
     if (context_.launcher.queue() == nullptr) {
       live.launch = slot.worker().launch();
+      live.launch.code = slot.code;
       live.launch.host = context_.here.host;
       live.launch.boot_id = context_.here.boot_id;
       live.launch.pid_namespace = context_.here.pid_namespace;
@@ -262,6 +264,8 @@ void Claims::give(WorkerSlot& slot) {
 }
 
 bool Claims::start_worker(WorkerSlot& slot, LiveAttempt& live) {
+  slot.code = code_.capture();
+  if (!course_.claiming()) return false;  // the code changed
   try {
     slot.serve(context_.launcher.start(slot.name, live.directory.folder(), [&slot](WorkerEnd end) {
       slot.report_end(std::move(end));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "orchestrator/running/code_watch.h"
 #include "orchestrator/running/device_guard.h"
 #include "orchestrator/running/outcomes.h"
 #include "orchestrator/running/run_context.h"
@@ -21,7 +22,7 @@ class Claims {
  public:
   Claims(RunContext& context, Course& course, NextCommit& next, TrialTable& trials,
          LiveAttempts& attempts, SlotTable& slots, std::optional<Shares>& shares,
-         DeviceGuard& guard, Outcomes& outcomes)
+         DeviceGuard& guard, Outcomes& outcomes, CodeWatch& code)
       : context_(context),
         course_(course),
         next_(next),
@@ -30,7 +31,8 @@ class Claims {
         slots_(slots),
         shares_(shares),
         guard_(guard),
-        outcomes_(outcomes) {}
+        outcomes_(outcomes),
+        code_(code) {}
 
   /// Acquires slots, if there is work for them.
   void acquire_slots();
@@ -89,6 +91,7 @@ class Claims {
   std::optional<Shares>& shares_;
   DeviceGuard& guard_;
   Outcomes& outcomes_;
+  CodeWatch& code_;
   EventLoop::Time looked_for_slots_;
   std::map<std::string, std::string> provenance_;  // by the slot's GPU; empty for no GPU
   std::optional<std::int64_t> fruitless_since_;    // TrialTable::additions() at that time

@@ -41,6 +41,9 @@ void Outcomes::read_events(LiveAttempt& live) {
   });
   if (update.lines > 0) live.reported.heard = context_.loop.now();
   if (update.started) has_begun(live, slot);
+  if (update.started && !code_.reported(update.started->provenance) && !update.over) {
+    slot.ask_to_stop(context_.loop.now());
+  }
   note_progress(live, slot, update);
   if (update.more) attempts_.mark_news(live);
   if (update.over) handle_reported_end(live, slot, *update.over);

@@ -4,6 +4,7 @@
 #include <string>
 #include <variant>
 
+#include "orchestrator/running/code_watch.h"
 #include "orchestrator/running/device_guard.h"
 #include "orchestrator/running/run_context.h"
 #include "orchestrator/running/shares.h"
@@ -19,7 +20,7 @@ class Outcomes {
   /// `shares`: absent if the launcher has no shared devices.
   Outcomes(RunContext& context, Course& course, NextCommit& next, TrialTable& trials,
            LiveAttempts& attempts, SlotTable& slots, std::optional<Shares>& shares,
-           DeviceGuard& guard)
+           DeviceGuard& guard, CodeWatch& code)
       : context_(context),
         course_(course),
         next_(next),
@@ -27,7 +28,8 @@ class Outcomes {
         attempts_(attempts),
         slots_(slots),
         shares_(shares),
-        guard_(guard) {}
+        guard_(guard),
+        code_(code) {}
 
   /// Reads the events of all attempts with news. Attempts that are over leave their slot.
   void read_events();
@@ -70,6 +72,7 @@ class Outcomes {
   SlotTable& slots_;
   std::optional<Shares>& shares_;
   DeviceGuard& guard_;
+  CodeWatch& code_;
   int launch_failures_ = 0;  // of all slots, in a row
   std::int64_t finished_here_ = 0;
 };

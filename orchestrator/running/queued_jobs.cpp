@@ -24,7 +24,9 @@ void QueuedJobs::log_launches() {
     WorkerSlot* slot = slots_.find(name);
     if (slot == nullptr || !slot->has_worker() || slot->given.empty()) continue;
     LiveAttempt& live = *slot->given.front();
+    std::string code = std::move(live.launch.code);
     live.launch = slot->worker().launch();
+    live.launch.code = std::move(code);
     live.launch.time = context_.loop.wall_seconds();
     if (const auto began = slot->worker().began()) live.began = *began;
     protocol::log_launch(live.directory, live.launch);

@@ -12,6 +12,7 @@
 
 #include "orchestrator/host/fault_point.h"
 #include "orchestrator/running/claims.h"
+#include "orchestrator/running/code_watch.h"
 #include "orchestrator/running/device_guard.h"
 #include "orchestrator/running/limits.h"
 #include "orchestrator/running/other_runs.h"
@@ -124,8 +125,10 @@ class Run::Impl {
   Limits limits_;
   std::optional<Shares> shares_;    // if the launcher has shared devices
   std::optional<QueuedJobs> jobs_;  // if the launcher has a queue
-  Outcomes outcomes_{context_, course_, next_, trials_, attempts_, slots_, shares_, guard_};
-  Claims claims_{context_, course_, next_, trials_, attempts_, slots_, shares_, guard_, outcomes_};
+  CodeWatch code_{context_, course_};
+  Outcomes outcomes_{context_, course_, next_, trials_, attempts_, slots_, shares_, guard_, code_};
+  Claims claims_{context_, course_, next_,  trials_,   attempts_,
+                 slots_,   shares_, guard_, outcomes_, code_};
   int interrupts_ = 0;  // by signals of the user
   EventLoop::Time committed_;
   EventLoop::Time next_tick_;

@@ -10,7 +10,9 @@
 #include <unordered_set>
 #include <vector>
 
+#include "orchestrator/launching/code_capture.h"
 #include "orchestrator/launching/launcher.h"
+#include "orchestrator/planning/code_changes.h"
 #include "orchestrator/running/event_loop.h"
 #include "results/store.h"
 #include "sweeps/locations.h"
@@ -52,6 +54,10 @@ struct RunOptions {
   /// Provenance of petlab and this machine, recorded with each attempt: a JSON object as text, may
   /// be empty (docs/reference/database.md).
   std::string provenance;
+  /// Captures what workers run; nullptr: nothing is captured.
+  std::shared_ptr<CodeCapture> code;
+  KnownCode code_at_start;   // what it captured first, and what the worker said about itself
+  bool strict_code = false;  // end the run when the code changes
 };
 
 /// True if the user asked to rerun or retry a trial in this state.

@@ -232,6 +232,51 @@ std::string provenance_of(const std::string& petlab, const sweeps::Sweep& sweep,
   return all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
+std::vector<std::string> ids_of(const sweeps::Sweep& sweep) {
+  std::vector<std::string> ids;
+  ids.reserve(sweep.trials.size());
+  for (const sweeps::SweepTrial& trial : sweep.trials) ids.push_back(trial.id.value);
+  return ids;
+}
+
+// Captures the code of the worker, and compares it with what the trials of the sweep ran. Throws
+// std::invalid_argument if they differ and the user wants them equal.
+void look_at_code(const sweeps::Sweep& sweep, const RunRequest& request,
+                  const sweeps::Environment& environment, const WorkerDescription& worker,
+                  const results::Reader& reader, RunOptions& options, RunObserver& observer) {
+  options.code = std::make_shared<CodeCapture>(request.worker, environment);
+  options.code_at_start = code_now(options.code->now(), worker.provenance);
+  std::vector<std::string> ids = ids_of(sweep);
+  std::erase_if(
+      ids, [&](const std::string& id) { return is_rerun(options, id, sweeps::TrialState::done); });
+  const ChangedCode changed = changed_code(reader, options.runs, ids, options.code_at_start);
+  if (const std::string text = changed_code_text(changed); !text.empty()) {
+    if (options.strict_code) {
+      throw std::invalid_argument(fmt::format(
+          "--strict-code: {}\nnothing was started; restore the code, rerun these trials (petlab "
+          "plan marks them; --rerun), or run without --strict-code",
+          text));
+    }
+    observer.note(text + "; reports mark cells that mix them");
+  }
+  if (!options.strict_code) return;
+  const protocol::CodeRecord& record = *options.code_at_start.record;
+  if (!record.repository) {
+    observer.note(
+        fmt::format("--strict-code: no repository is compared: {}", record.why_no_repository));
+  }
+  // Libraries that the worker imports only when it trains are compared later.
+  for (const auto& [trial, all] : results::code_of_trials(reader, ids)) {
+    for (const auto& code : all) {
+      for (const auto& [name, value] : code->parts) {
+        if (name != "script" && name != "tree") {
+          options.code_at_start.parts.try_emplace(name, value);
+        }
+      }
+    }
+  }
+}
+
 void leave_out(const sweeps::Sweep& sweep, const sweeps::Sweep& requested, RunOptions& options,
                RunObserver& observer) {
   for (const sweeps::SweepTrial& trial : sweep.trials) options.left_out.insert(trial.id.value);
@@ -316,6 +361,7 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
   results::Store store(request.database);
   const sweeps::Sweep& requested = request.part ? *request.part : sweep;
   if (is_new) note_unknown_attempts(requested, request, store, observer);
+  look_at_code(requested, request, environment, worker, store.read(), options, observer);
   record(store, request.runs, sweep);
   if (request.part) leave_out(sweep, requested, options, observer);
   const std::string former =
@@ -369,6 +415,7 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
 }
 
 std::vector<TrialPlan> plan_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locations,
+                                  const sweeps::Environment& environment,
                                   const std::filesystem::path& database,
                                   const std::filesystem::path& runs, const WorkerCommand& worker,
                                   std::optional<std::int64_t> retries) {
@@ -384,6 +431,7 @@ std::vector<TrialPlan> plan_sweep(const sweeps::Sweep& sweep, const sweeps::Loca
     return liveness(attempt.begun, locks_folder(context.runs), here);
   };
   bool any_over = false;
+  WorkerDescription description;
   std::vector<TrialPlan> plans;
   plans.reserve(sweep.trials.size());
   // Planned in parts, since facts are many times larger than plans.
@@ -399,13 +447,22 @@ std::vector<TrialPlan> plan_sweep(const sweeps::Sweep& sweep, const sweeps::Loca
                                  [](const auto& trial) { return !trial.attempts.empty(); })) {
       // What has changed since matters only if there are attempts.
       any_over = true;
-      if (!worker.empty()) context.numerics = describe_worker(worker, kDescribeTimeout).numerics;
+      if (!worker.empty()) description = describe_worker(worker, kDescribeTimeout);
+      context.numerics = description.numerics;
       context.data_digests =
           known_data_digests(sweep.tasks, locations.data_folders, locations.cache());
     }
     for (std::size_t at = 0; at < facts.size(); ++at) {
       plans.push_back(plan_trial(sweep.trials[begin + at].config, facts[at], context));
     }
+  }
+  if (!any_over || worker.empty()) return plans;
+  CodeCapture capture(worker, environment);
+  ChangedCode changed = changed_code(*reader, context.runs, ids_of(sweep),
+                                     code_now(capture.now(), description.provenance));
+  for (std::size_t at = 0; at < plans.size(); ++at) {
+    const auto found = changed.find(sweep.trials[at].id.value);
+    if (found != changed.end()) plans[at].code_changes = std::move(found->second);
   }
   return plans;
 }

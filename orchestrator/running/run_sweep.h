@@ -33,8 +33,8 @@ struct RunRequest {
   std::string on_event;               // a shell command for each event; empty: none
   /// The part of the sweep's trials to run; absent: all. The whole sweep is recorded in any case.
   std::optional<sweeps::Sweep> part;
-  /// run_sweep() fills in runs, owner, slots, left_out, worker_numerics and has_memory_formula, and
-  /// adds the sweep and the machine to provenance.
+  /// run_sweep() fills in runs, owner, slots, left_out, worker_numerics, has_memory_formula, code
+  /// and code_at_start, and adds the sweep and the machine to provenance.
   RunOptions options;
 };
 
@@ -47,8 +47,10 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
                     const sweeps::Environment& environment, RunRequest request,
                     RunObserver& observer);
 
-/// Returns the plan of every trial, in the sweep's order. A missing database counts as empty.
+/// Returns the plan of every trial, in the sweep's order. A missing database counts as empty. If
+/// any trial has an attempt, the worker is started to describe itself, and its code is captured.
 std::vector<TrialPlan> plan_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locations,
+                                  const sweeps::Environment& environment,
                                   const std::filesystem::path& database,
                                   const std::filesystem::path& runs, const WorkerCommand& worker,
                                   std::optional<std::int64_t> retries);

@@ -128,6 +128,7 @@ class WorkerSlot {
   std::deque<LiveAttempt*> ready;  // attempts that are claimed but not given to it yet
   std::vector<EndedWorker> ended;  // to be concluded in the next transaction
   std::string group;               // of the last trial chosen
+  std::string code;                // what its worker runs (protocol::Launch::code)
   bool any_begun = false;          // of all attempts that the worker was ever given
   bool broken = false;             // disabled after three failed launches
   bool retired = false;            // released as soon as its worker is gone

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -70,9 +72,11 @@ def run_line(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[
 def test_a_worker_describes_itself() -> None:
     done = run_line("--describe")
     assert done.returncode == 0
-    assert json.loads(done.stdout) == {
-        "name": "line.py", "version": "2", "protocol": 1, "numerics": "3",
-    }  # fmt: skip
+    described = json.loads(done.stdout)
+    provenance = described.pop("provenance")
+    assert described == {"name": "line.py", "version": "2", "protocol": 1, "numerics": "3"}
+    assert provenance["python"] == platform.python_version() and provenance["modules"] == {}
+    assert provenance["packages"]["petlab"] == petlab.__version__
     done = run_line()
     assert done.returncode == 2 and "petlab run SWEEP --worker" in done.stderr
     assert run_line("--deskribe").returncode == 2
@@ -567,3 +571,42 @@ def test_a_log_has_the_last_state_of_a_progress_bar(writes: list[str], log: str)
 def test_many_closed_bars_are_written_in_order() -> None:
     writes = [text for i in range(30) for text in (f"\r{i} 0%", f"\r{i} 100%", "\n")]
     assert logged(*writes).splitlines() == [f"{i} 100%" for i in range(30)]
+
+
+def test_a_worker_reports_what_it_imports_and_when_it_was_loaded(tmp_path: Path) -> None:
+    lib = tmp_path / "lib"
+    info = lib / "dotted_name-1.5.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: dotted-name\nVersion: 1.5\n")
+    (info / "top_level.txt").write_text("dotted\n")
+    for name in ("dotted", "late", "own"):
+        (lib / f"{name}.py").write_text("VALUE = 1\n")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import pathlib, petlab, own, numpy\n"
+        "def train(trial):\n"
+        "    import dotted, late\n"
+        "    pathlib.Path(own.__file__).write_text('VALUE = 2\\n')\n"
+        "    trial.progress(1, 1)\n"
+        "    trial.finish()\n"
+        "petlab.Worker('script', numerics='1').run(train)\n"
+    )
+    folders = [attempt(tmp_path / f"ab12/{number}") for number in (1, 2)]
+    done = subprocess.run(
+        [sys.executable, script, *folders],
+        env=os.environ | {"PYTHONPATH": f"{PACKAGE}:{lib}", "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done
+    one = f"sha256:{hashlib.sha256(b'VALUE = 1' + os.linesep.encode()).hexdigest()}"
+    started, *_, finished = events(folders[0])
+    said = started["provenance"]
+    assert said["modules"] == {"own": one}
+    assert said["packages"]["numpy"] == numpy.__version__ and "dotted-name" not in said["packages"]
+    later = finished["provenance"]
+    assert later["modules"] == {"dotted": one, "late": one, "own": one}
+    assert later["packages"] == said["packages"] | {"dotted-name": "1.5"}
+    started, *_, finished = events(folders[1])
+    assert started["provenance"] == later and "provenance" not in finished

@@ -19,7 +19,8 @@ TEST_CASE("Equal trials of several sweep files are counted once", "[cli]") {
         .string();
   };
   const std::vector<std::string> files = {write("one", "[1, 2, 3]"), write("other", "[3, 4]")};
-  const PlanOverview overview = plan_overview(files, {}, home.locations(), {}, std::nullopt);
+  const PlanOverview overview =
+      plan_overview(files, {}, home.locations(), sweeps::process_environment(), {}, std::nullopt);
   REQUIRE(overview.rows.size() == 2);
   CHECK(overview.rows[0].trials == 3);
   CHECK(overview.rows[0].shared == 0);

@@ -246,12 +246,18 @@ class EveryOption(AwkwardWorld):
         done = self.petlab("run", "sweep.yaml", "--worker", "./awkward.py", "--db", "apart.db", "--runs", "apart.runs")
         self.assertEqual(done.code, 0, done)
 
-    @covers("show", "--json", "--db", "--runs")
+    @covers("show", "--json", "--code", "--diff", "--db", "--runs")
     def test_show(self):
         plain, done = self.differs(["show", self.first], "--json")
         self.assertIn("trial " + self.first, plain.out)
         shown = json.loads(done.out)
         self.assertEqual((shown["trial_id"], shown["folder"]), (self.first, f"ROOT/sweep.runs/{self.first}"))
+        code = json.loads(self.ask("show", self.first, "--code", "--json").out)
+        self.assertEqual([pathlib.Path(file["path"]).name for file in code["record"]["files"]], ["awkward.py"])
+        self.assertIn("/awkward.py  sha256:", self.ask("show", self.first, "--code").out)
+        done = self.ask("show", self.first, "--diff")
+        self.assertEqual(done.out, "")
+        self.assertIn("has no diff: git ended with exit code 128: fatal: not a git repository", done.err)
         shown = json.loads(self.ask("show", self.first, "--json", "--runs", self.copy_runs()).out)
         self.assertEqual(shown["artifact"]["file"], f"ROOT/other.runs/{self.first}/2/artifact.petl")
 
@@ -370,7 +376,7 @@ class EveryOption(AwkwardWorld):
         self.assertNotEqual(done.out, self.ask(*memory, "--memory", "--device", "gpu").out)
 
     @covers("run", "--db", "--runs", "--worker", "--set", "--only", "--slots", "--threads", "--retries", "--rerun",
-            "--fresh-workers", "--quiet", "--json")
+            "--fresh-workers", "--strict-code", "--quiet", "--json")
     def test_run(self):
         def run(*words, code=0, sweep="sweep.yaml"):
             done = self.petlab("run", sweep, "--retry-delay", "10ms", "--worker", "./awkward.py", "--db", "new.db", "--runs",
@@ -406,6 +412,12 @@ class EveryOption(AwkwardWorld):
         run("--retries", 2, sweep="second.yaml", code=1)
         outcomes = self.query("SELECT count(*) AS n FROM attempts WHERE sweep = 'second'", "new.db")
         self.assertEqual(outcomes, [{"n": 3}])
+        script = (self.root / "awkward.py").read_text()
+        run("--strict-code")
+        self.write("awkward.py", script + "\n")
+        self.assertIn("--strict-code: 6 of 6 trials ran other code than now: awkward.py\n",
+                      run("--strict-code", code=2).err)
+        self.assertIn("6 of 6 trials ran other code than now: awkward.py;", run().err)
 
     @covers("run", "--launcher", "--slurm-partition", "--slurm-account", "--slurm-gpus", "--slurm-time", "--slurm-arg")
     def test_run_in_slurm(self):

@@ -107,6 +107,17 @@ TEST_CASE("In an attempt log the first begin, last launch and first end count", 
   CHECK(log.ending->time == 0);
 }
 
+TEST_CASE("A job's later launch keeps the code of its first", "[orchestrator]") {
+  const Runs f;
+  const protocol::TrialDirectory directory = f.attempt("t1");
+  protocol::log_launch(directory, {0, 0, "", "", "", "", "7", 5, R"({"code":"sha256:r"})"});
+  protocol::log_launch(directory, {11, 22, "node", "", "", "", "7", 6});
+  const protocol::AttemptLog log = protocol::read_attempt_log(directory);
+  REQUIRE(log.launch);
+  CHECK(log.launch->host == "node");
+  CHECK(log.launch->code == R"({"code":"sha256:r"})");
+}
+
 TEST_CASE("A rebuild reads more attempts than fit into one transaction", "[orchestrator]") {
   const Runs f;
   // Two transactions and one more attempt; the last trial has two.

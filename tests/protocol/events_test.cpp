@@ -38,6 +38,13 @@ Finished finished_with(const Examples& examples) {
   return finished;
 }
 
+Finished finished_after(const std::string& provenance) {
+  Finished finished;
+  finished.step = 400;
+  finished.provenance = provenance;
+  return finished;
+}
+
 }  // namespace
 
 TEST_CASE("Every kind of event reads back as it was written", "[sweeps]") {
@@ -64,6 +71,7 @@ TEST_CASE("Every kind of event reads back as it was written", "[sweeps]") {
        finished_with({{"cola", {{"train", 8551}, {"validation", 521}, {"test", 522}}},
                       {"a \"task\"", {{"test", 9223372036854775807}}},
                       {"none", {{"train", 0}}}})},
+      {8, 6, finished_after(R"({"packages":{"numpy":"2.0"}})")},
       {9, 7, Failed{"loss is not finite at step 3", "not_finite"}},
       {9, 7, Failed{"CUDA error: an illegal memory access was encountered", "device"}},
   };
@@ -190,9 +198,8 @@ TEST_CASE("Invalid numbers of examples are refused", "[sweeps]") {
               R"(, expected {TASK: {"train": N, "validation": N, "test": N}, …} with whole )" +
               "numbers >= 0");
   }
-  CHECK_THROWS_WITH(
-      to_line({1, 1, finished_with({{"\xff", {{"test", 1}}}})}),
-      Catch::Matchers::StartsWith("a finished event's examples cannot be written as JSON: "));
+  CHECK_THROWS_WITH(to_line({1, 1, finished_with({{"\xff", {{"test", 1}}}})}),
+                    Catch::Matchers::StartsWith("a finished event cannot be written as JSON: "));
 }
 
 TEST_CASE("A line that is too long or nested too deeply is refused", "[sweeps]") {

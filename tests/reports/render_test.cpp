@@ -221,7 +221,7 @@ TEST_CASE("The long CSV has a line for each cell with its flags and samples", "[
   const std::string text = to_long_csv(demo());
   CHECK(std::count(text.begin(), text.end(), '\n') == 1 + 3 * 3);
   CHECK(text.find("\r\ndemo,b,,b,acc,\"x, accuracy\",number,80,,,1,2,0,,,0.95,,,true,false,"
-                  "\"{\"\"version\"\":\"\"1\"\"}\",,1,80,t1\r\n") != std::string::npos);
+                  "\"{\"\"version\"\":\"\"1\"\"}\",,,1,80,t1\r\n") != std::string::npos);
   CHECK(text.find("\r\ndemo,b,,b,mcc,mcc,undefined,undefined,,,1,2,1,") != std::string::npos);
   CHECK(text.find("\r\ndemo,c,,c,mcc,mcc,missing,,,,0,2,0,") != std::string::npos);
 }
@@ -409,11 +409,12 @@ TEST_CASE("Signs mark what a reader must know about a cell", "[reports]") {
   cell.digits = 1;
   cell.trials.stale = true;
   cell.trials.numerics = {"a", "b"};
+  cell.trials.mixed_code = {"numpy 1.0 | 2.0"};
   cell.trials.mixed_fields = {"training_epochs"};
-  CHECK(cell_text(cell).whole() == "1.2 (1)†‡§");
+  CHECK(cell_text(cell).whole() == "1.2 (1)†‡¶§");
   cell.measured.kind = Cell::Kind::undefined;
   cell.measured.samples = {{{"t"}, 1, 1.234}, {{"u"}, 2, std::nullopt}};
-  CHECK(cell_text(cell).whole() == "undefined (1 of 2)†‡§");
+  CHECK(cell_text(cell).whole() == "undefined (1 of 2)†‡¶§");
 }
 
 }  // namespace

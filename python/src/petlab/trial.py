@@ -146,6 +146,8 @@ class Trial:
         self._progress_at = float("-inf")
         self._losses: list[float | None] = []
         self._progress: dict[str, Any] | None = None
+        self._provenance: Callable[[], dict[str, Any]] = dict
+        self._said: dict[str, Any] = {}
         self.device_failed = False
         """True if the process must end without training another trial."""
 
@@ -211,9 +213,19 @@ class Trial:
         """Writes a line to the attempt's log.txt. Printed output goes there too."""
         print(*words, flush=True)
 
-    def started(self, worker: str, version: str, numerics: Mapping[str, Any]) -> None:
-        """Writes the first event. Called by Worker."""
+    def started(
+        self,
+        worker: str,
+        version: str,
+        numerics: Mapping[str, Any],
+        provenance: Callable[[], dict[str, Any]] = dict,
+    ) -> None:
+        """Writes the first event. Called by Worker. finish() calls `provenance` again."""
         fields: dict[str, Any] = {"worker": worker, "version": version, "numerics": dict(numerics)}
+        self._provenance = provenance
+        self._said = provenance()
+        if self._said:
+            fields["provenance"] = self._said
         digests = getattr(self, "json", {}).get("digests")
         if digests:
             fields["digests"] = digests
@@ -394,6 +406,9 @@ class Trial:
         fields["train_seconds"] = _not_negative("train_seconds", seconds)
         if examples:
             fields["examples"] = self._numbers(examples)
+        # Some packages are imported only when they are needed.
+        if (said := self._provenance()) != self._said:
+            fields["provenance"] = said
         self._events.write("finished", **fields)
         # A finished trial is never resumed.
         for file in self._checkpoints:

@@ -18,6 +18,7 @@ from .catalog import Catalog
 from .errors import Error, Stopped, TrialFailed, WorkerError
 from .events import bounded_reason
 from .output import announce, keep_output, settle_output
+from .ran import Ran
 from .trial import Trial, reset_peak_memory
 
 _PROTOCOL = 1
@@ -62,6 +63,7 @@ class Worker:
             raise ValueError(f"devices is {devices!r}, must be a list of 'cpu', 'cuda', 'rocm'")
         self.devices = devices
         self.catalog = catalog
+        self._ran = Ran()
         self._stop = False
         self._wake = -1
 
@@ -72,6 +74,7 @@ class Worker:
             "version": self.version,
             "protocol": _PROTOCOL,
             "numerics": self.numerics["version"],
+            "provenance": self._ran.provenance(),
         }
         if self.devices is not None:
             description["devices"] = list(self.devices)
@@ -153,7 +156,7 @@ class Worker:
                 trial.load()
             finally:
                 # The failure to read trial.json must be reported after a started event, too.
-                trial.started(self.name, self.version, self.numerics)
+                trial.started(self.name, self.version, self.numerics, self._ran.provenance)
             train(trial)
             if not trial.is_over:
                 trial.fail("the training function returned without finish or fail")
