@@ -48,10 +48,10 @@ void check_hidden_states(const ModelCase& golden) {
   const Encoder encoder = Encoder::load(golden.folder);
   const Tensor mask = golden.expected.at("attention_mask");
   const EncoderInput input =
-      pack_padded(golden.expected.at("input_ids"), mask, types_of(golden), encoder.config());
+      pack_padded(golden.expected.at("input_ids"), mask, types_of(golden), encoder);
   std::vector<Tensor> hidden;
   const at::NoGradGuard no_grad;
-  encoder.forward(input, Hooks(), LastLayer::all_tokens, nullptr, &hidden);
+  encoder.encode(input, Hooks(), LastLayer::all_tokens, nullptr, &hidden);
   REQUIRE(static_cast<std::int64_t>(hidden.size()) == encoder.config().num_layers + 1);
   for (std::size_t i = 0; i < hidden.size(); ++i) {
     const std::string name = "hidden_states." + std::to_string(i);
@@ -65,7 +65,7 @@ void check_head(const ModelCase& golden, const std::string& kind, const std::str
   const Encoder encoder = trainable(Encoder::load(golden.folder));
   const EncoderInput input =
       pack_padded(golden.expected.at("input_ids"), golden.expected.at("attention_mask"),
-                  types_of(golden), encoder.config());
+                  types_of(golden), encoder);
   const Tensors weights = read_tensors(golden.folder / head_file);
   const auto weight = [&](const std::string& name) {
     return weights.contains(name) ? weights.at(name) : weights.at("classifier." + name);
@@ -77,7 +77,7 @@ void check_head(const ModelCase& golden, const std::string& kind, const std::str
     parameter.value.copy_(weight(name).unsqueeze(0).unsqueeze(0));
   }
   // The shortcut for first tokens in the last layer must give the same result.
-  const Tensor first = encoder.forward(input, Hooks(), LastLayer::first_tokens);
+  const Tensor first = encoder.encode(input, Hooks(), LastLayer::first_tokens);
   const Tensor logits = head.forward(first, first_token_rows(input.sequences), nullptr);
   const Tensor loss =
       summed_loss(kind == "reg" ? sweeps::TaskKind::regression : sweeps::TaskKind::classification,
@@ -104,10 +104,10 @@ void check_interior_padding(const ModelCase& golden) {
   if (!golden.expected.contains("interior_pad.input_ids")) return;
   const Encoder encoder = trainable(Encoder::load(golden.folder));
   const Tensor ids = golden.expected.at("interior_pad.input_ids");
-  const EncoderInput input = pack_padded(ids, at::ones_like(ids), {}, encoder.config());
+  const EncoderInput input = pack_padded(ids, at::ones_like(ids), {}, encoder);
   CHECK(at::equal(at::tensor(input.position_ids, at::kLong),
                   golden.expected.at("interior_pad.position_ids").flatten()));
-  const Tensor last = encoder.forward(input, Hooks(), LastLayer::all_tokens);
+  const Tensor last = encoder.encode(input, Hooks(), LastLayer::all_tokens);
   compare(golden, "interior_pad.last_hidden_state", last);
   last[0][0].backward();
   for (const char* table : {"word", "position"}) {
@@ -136,8 +136,8 @@ void check_half_precision(const ModelCase& golden) {
     };
     const Tensor mask = part(golden.expected.at("attention_mask"));
     const at::NoGradGuard no_grad;
-    const Tensor last = encoder.forward(
-        pack_padded(part(golden.expected.at("input_ids")), mask, part(types_of(golden)), config),
+    const Tensor last = encoder.encode(
+        pack_padded(part(golden.expected.at("input_ids")), mask, part(types_of(golden)), encoder),
         Hooks(), LastLayer::all_tokens);
     const auto& description = golden.described.at(name);
     check_close(name, last, tokens_of(golden.expected.at(name), mask), description.at("atol"),

@@ -49,12 +49,11 @@ struct Model {
 
   EncoderInput input(const Tensors& batches, std::int64_t step) const {
     const std::string prefix = "roberta." + std::to_string(step) + ".";
-    return pack_padded(batches.at(prefix + "ids"), batches.at(prefix + "mask"), {},
-                       encoder.config());
+    return pack_padded(batches.at(prefix + "ids"), batches.at(prefix + "mask"), {}, encoder);
   }
 
   Tensor logits(const EncoderInput& in) {
-    return head.forward(encoder.forward(in, *module, LastLayer::first_tokens),
+    return head.forward(encoder.encode(in, *module, LastLayer::first_tokens),
                         first_token_rows(in.sequences), nullptr);
   }
 
@@ -112,7 +111,7 @@ void check_formula_case(const PetlCase& golden, at::ScalarType dtype) {
   });
   const EncoderInput input = model.input(golden.batches, 0);
   std::vector<Tensor> hidden;
-  encoder.forward(input, *model.module, LastLayer::all_tokens, nullptr, &hidden);
+  encoder.encode(input, *model.module, LastLayer::all_tokens, nullptr, &hidden);
   for (std::size_t i = 0; i < hidden.size(); ++i) {
     const std::string name = "out.hidden." + std::to_string(i);
     const Tensor wanted =
@@ -228,10 +227,10 @@ void check_library_case(const PetlCase& golden) {
     slot.copy_(wanted.contains(name) ? wanted.at(name) : file.at(name.substr(5)));
   });
   model.module->merge();
-  const EncoderInput input = pack_padded(golden.tensors.at("input.ids"),
-                                         golden.tensors.at("input.mask"), {}, encoder.config());
+  const EncoderInput input =
+      pack_padded(golden.tensors.at("input.ids"), golden.tensors.at("input.mask"), {}, encoder);
   std::vector<Tensor> hidden;
-  encoder.forward(input, *model.module, LastLayer::all_tokens, nullptr, &hidden);
+  encoder.encode(input, *model.module, LastLayer::all_tokens, nullptr, &hidden);
   for (std::size_t i = 0; i < hidden.size(); ++i) {
     const std::string name = "out.hidden." + std::to_string(i);
     const Tensor rows =
