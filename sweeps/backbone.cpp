@@ -115,17 +115,33 @@ void read_t5(const Config& config, BackboneShape& shape) {
       config.flag("scale_decoder_outputs", config.flag("tie_word_embeddings", true));
 }
 
+void read_modernbert(const Config& config, BackboneShape& shape) {
+  read_encoder_sizes(config, shape);
+  shape.gated_ff = true;
+  shape.biased_attention = config.flag("attention_bias", false);
+  shape.biased_ff = config.flag("mlp_bias", false);
+  shape.biased_norms = config.flag("norm_bias", false);
+}
+
 struct ShapedKind {
   std::string_view model_type;
   void (*read)(const Config& config, BackboneShape& shape);
 };
 constexpr std::array kShapedKinds{ShapedKind{"bert", read_bert}, ShapedKind{"roberta", read_bert},
-                                  ShapedKind{"t5", read_t5}};
+                                  ShapedKind{"t5", read_t5},
+                                  ShapedKind{"modernbert", read_modernbert}};
 
 }  // namespace
 
 std::int64_t BackboneShape::parameters() const {
   const std::int64_t d = d_model;
+  if (model_type == "modernbert") {
+    // Its first layer has no norm before attention, but a norm follows the last layer.
+    const std::int64_t norm = biased_norms ? 2 * d : d;
+    const std::int64_t attention = 4 * (d * d + (biased_attention ? d : 0));
+    const std::int64_t feed_forward = 3 * d * d_ff + (biased_ff ? 2 * d_ff + d : 0);
+    return vocab_size * d + norm + encoder_layers * (attention + feed_forward + 2 * norm);
+  }
   if (decoder_layers == 0) {
     const std::int64_t norm = 2 * d;
     const std::int64_t embeddings = (vocab_size + max_positions + type_vocab_size) * d + norm;

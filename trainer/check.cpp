@@ -20,6 +20,7 @@
 #include "sweeps/backbone.h"
 #include "sweeps/task.h"
 #include "trainer/backbones/encoder_config.h"
+#include "trainer/backbones/modernbert_config.h"
 #include "trainer/backbones/t5_config.h"
 #include "trainer/data/load_data.h"
 #include "trainer/tokenizers/tokenizer.h"
@@ -32,13 +33,18 @@ void check_encoder(const std::filesystem::path& folder) {
   trainer::load_encoder_weights(folder, trainer::read_encoder_config(folder));
 }
 
+void check_modernbert(const std::filesystem::path& folder) {
+  trainer::load_modernbert_weights(folder, trainer::read_modernbert_config(folder));
+}
+
 struct CheckedKind {
   std::string_view model_type;
   void (*check)(const std::filesystem::path& folder);
 };
 constexpr std::array kCheckedKinds{
     CheckedKind{"bert", check_encoder}, CheckedKind{"roberta", check_encoder},
-    CheckedKind{"t5", [](const std::filesystem::path& of) { trainer::read_t5_checkpoint(of); }}};
+    CheckedKind{"t5", [](const std::filesystem::path& of) { trainer::read_t5_checkpoint(of); }},
+    CheckedKind{"modernbert", check_modernbert}};
 
 const CheckedKind& checked_kind(std::string_view model_type) {
   for (const CheckedKind& kind : kCheckedKinds) {

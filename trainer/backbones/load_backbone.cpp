@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "trainer/backbones/encoder.h"
+#include "trainer/backbones/modernbert.h"
 #include "trainer/backbones/t5.h"
 
 namespace petlab::trainer {
@@ -21,9 +22,9 @@ struct LoadedKind {
   std::string_view model_type;
   std::unique_ptr<const Backbone> (*load)(const Folder&, const Placement&);
 };
-constexpr std::array kLoadedKinds{LoadedKind{"bert", load_as<Encoder>},
-                                  LoadedKind{"roberta", load_as<Encoder>},
-                                  LoadedKind{"t5", load_as<T5>}};
+constexpr std::array kLoadedKinds{
+    LoadedKind{"bert", load_as<Encoder>}, LoadedKind{"roberta", load_as<Encoder>},
+    LoadedKind{"t5", load_as<T5>}, LoadedKind{"modernbert", load_as<ModernBert>}};
 
 }  // namespace
 
