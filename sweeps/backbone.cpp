@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <string_view>
 
 #include "base/files.h"
 #include "base/shallow_json.h"
@@ -43,6 +45,16 @@ class Config {
     return value;
   }
 
+  bool flag(const char* key, bool otherwise) const {
+    const json value = object_.value(key, json(otherwise));
+    return value.is_boolean() ? value.get<bool>() : otherwise;
+  }
+  std::string text(const char* key, const std::string& otherwise) const {
+    const json value = object_.value(key, json(otherwise));
+    return value.is_string() ? value.get<std::string>() : "";
+  }
+  const std::filesystem::path& file() const { return file_; }
+
  private:
   const std::filesystem::path& file_;
   const json& object_;
@@ -66,10 +78,70 @@ std::string model_type_of(const json& object) {
   return type.is_string() ? type.get<std::string>() : "";
 }
 
+/// The sizes that BERT's descendants have in common.
+void read_encoder_sizes(const Config& config, BackboneShape& shape) {
+  shape.d_model = config.size("hidden_size");
+  shape.encoder_layers = config.size("num_hidden_layers");
+  shape.heads = config.size("num_attention_heads");
+  shape.d_ff = config.size("intermediate_size");
+  shape.vocab_size = config.size("vocab_size");
+  shape.max_positions = config.size("max_position_embeddings");
+  if (shape.d_model % shape.heads != 0) {
+    throw Error(
+        fmt::format("{}: num_attention_heads: found {}, expected a divisor of hidden_size "
+                    "({})",
+                    config.file().string(), shape.heads, shape.d_model));
+  }
+  shape.d_head = shape.d_model / shape.heads;
+}
+
+void read_bert(const Config& config, BackboneShape& shape) {
+  read_encoder_sizes(config, shape);
+  shape.type_vocab_size = config.size("type_vocab_size");
+}
+
+void read_t5(const Config& config, BackboneShape& shape) {
+  shape.d_model = config.size("d_model");
+  shape.encoder_layers = config.size("num_layers");
+  shape.decoder_layers = config.size("num_decoder_layers", shape.encoder_layers);
+  shape.heads = config.size("num_heads");
+  shape.d_head = config.size("d_kv");
+  shape.d_ff = config.size("d_ff");
+  shape.vocab_size = config.size("vocab_size");
+  shape.relative_buckets = config.size("relative_attention_num_buckets", 32);
+  shape.gated_ff = config.text("feed_forward_proj", "relu").starts_with("gated");
+  // transformers 5 saves tie_word_embeddings as true even for T5 1.1, but then also this flag.
+  shape.tied_embeddings =
+      config.flag("scale_decoder_outputs", config.flag("tie_word_embeddings", true));
+}
+
+void read_modernbert(const Config& config, BackboneShape& shape) {
+  read_encoder_sizes(config, shape);
+  shape.gated_ff = true;
+  shape.biased_attention = config.flag("attention_bias", false);
+  shape.biased_ff = config.flag("mlp_bias", false);
+  shape.biased_norms = config.flag("norm_bias", false);
+}
+
+struct ShapedKind {
+  std::string_view model_type;
+  void (*read)(const Config& config, BackboneShape& shape);
+};
+constexpr std::array kShapedKinds{ShapedKind{"bert", read_bert}, ShapedKind{"roberta", read_bert},
+                                  ShapedKind{"t5", read_t5},
+                                  ShapedKind{"modernbert", read_modernbert}};
+
 }  // namespace
 
 std::int64_t BackboneShape::parameters() const {
   const std::int64_t d = d_model;
+  if (model_type == "modernbert") {
+    // Its first layer has no norm before attention, but a norm follows the last layer.
+    const std::int64_t norm = biased_norms ? 2 * d : d;
+    const std::int64_t attention = 4 * (d * d + (biased_attention ? d : 0));
+    const std::int64_t feed_forward = 3 * d * d_ff + (biased_ff ? 2 * d_ff + d : 0);
+    return vocab_size * d + norm + encoder_layers * (attention + feed_forward + 2 * norm);
+  }
   if (decoder_layers == 0) {
     const std::int64_t norm = 2 * d;
     const std::int64_t embeddings = (vocab_size + max_positions + type_vocab_size) * d + norm;
@@ -97,45 +169,17 @@ BackboneShape read_backbone_shape(const std::filesystem::path& folder) {
   const Config config(file, object);
   BackboneShape shape;
   shape.model_type = model_type_of(object);
-  if (shape.model_type == "bert" || shape.model_type == "roberta") {
-    shape.d_model = config.size("hidden_size");
-    shape.encoder_layers = config.size("num_hidden_layers");
-    shape.heads = config.size("num_attention_heads");
-    shape.d_ff = config.size("intermediate_size");
-    shape.vocab_size = config.size("vocab_size");
-    shape.max_positions = config.size("max_position_embeddings");
-    shape.type_vocab_size = config.size("type_vocab_size");
-    if (shape.d_model % shape.heads != 0) {
-      throw Error(
-          fmt::format("{}: num_attention_heads: found {}, expected a divisor of hidden_size "
-                      "({})",
-                      file.string(), shape.heads, shape.d_model));
+  std::string known;
+  for (const ShapedKind& kind : kShapedKinds) {
+    if (kind.model_type == shape.model_type) {
+      kind.read(config, shape);
+      return shape;
     }
-    shape.d_head = shape.d_model / shape.heads;
-    return shape;
+    const bool is_last = &kind == &kShapedKinds.back();
+    known += (known.empty() ? "" : is_last ? " or " : ", ") + std::string(kind.model_type);
   }
-  if (shape.model_type == "t5") {
-    shape.d_model = config.size("d_model");
-    shape.encoder_layers = config.size("num_layers");
-    shape.decoder_layers = config.size("num_decoder_layers", shape.encoder_layers);
-    shape.heads = config.size("num_heads");
-    shape.d_head = config.size("d_kv");
-    shape.d_ff = config.size("d_ff");
-    shape.vocab_size = config.size("vocab_size");
-    shape.relative_buckets = config.size("relative_attention_num_buckets", 32);
-    const json feed_forward = object.value("feed_forward_proj", json("relu"));
-    shape.gated_ff =
-        feed_forward.is_string() && feed_forward.get_ref<const std::string&>().starts_with("gated");
-    // transformers 5 saves tie_word_embeddings as true even for T5 1.1, but then also this flag.
-    const auto flag = [&](const char* field, bool otherwise) {
-      const json value = object.value(field, json(otherwise));
-      return value.is_boolean() ? value.get<bool>() : otherwise;
-    };
-    shape.tied_embeddings = flag("scale_decoder_outputs", flag("tie_word_embeddings", true));
-    return shape;
-  }
-  throw Error(fmt::format("{}: model_type: found {}, expected bert, roberta or t5", file.string(),
-                          base::shown(object.value("model_type", json()))));
+  throw Error(fmt::format("{}: model_type: found {}, expected {}", file.string(),
+                          base::shown(object.value("model_type", json())), known));
 }
 
 metrics::ModuleStorage module_storage(const TrialConfig& config, const BackboneShape& shape) {

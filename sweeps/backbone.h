@@ -11,7 +11,7 @@ namespace petlab::sweeps {
 
 /// The shape of a pretrained transformer, from its Hugging Face `config.json`.
 struct BackboneShape {
-  std::string model_type;  // bert, roberta, t5
+  std::string model_type;  // bert, roberta, t5, modernbert
   std::int64_t d_model = 0;
   std::int64_t encoder_layers = 0;
   std::int64_t decoder_layers = 0;  // 0: encoder only
@@ -19,11 +19,15 @@ struct BackboneShape {
   std::int64_t d_head = 0;  // d_model / heads, except for some T5
   std::int64_t d_ff = 0;
   std::int64_t vocab_size = 0;
-  std::int64_t max_positions = 0;  // rows of the position table; 0: none (T5)
+  std::int64_t max_positions = 0;  // rows of the position table (ModernBERT has none); 0: no limit
   std::int64_t type_vocab_size = 0;
   std::int64_t relative_buckets = 0;  // T5
-  bool gated_ff = false;              // T5 1.1: two input projections
+  bool gated_ff = false;              // T5 1.1, ModernBERT: two input projections
   bool tied_embeddings = true;        // output projection shared with the embedding (T5)
+  // ModernBERT: whether these have biases.
+  bool biased_attention = false;
+  bool biased_ff = false;
+  bool biased_norms = false;
 
   /// L, the number of layers with a module.
   std::int64_t layers() const { return encoder_layers + decoder_layers; }

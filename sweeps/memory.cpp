@@ -13,7 +13,7 @@ namespace petlab::sweeps {
 namespace {
 
 // Each count below follows what trainer/ keeps in memory:
-// backbones/{encoder,t5,blocks,attention}.cpp,
+// backbones/{encoder,modernbert,t5,blocks,attention}.cpp,
 // compute/{operations,dropout,rms_norm,smoothed_loss}.cpp, modules/, training/optimizer.cpp.
 
 constexpr std::int64_t kMib = std::int64_t{1} << 20;
@@ -88,7 +88,7 @@ class Estimator {
     if (is_text_to_text()) {
       keep_t5(sources, targets);
     } else if (trains_backbone_part()) {
-      keep_encoder(sources);
+      is_modernbert() ? keep_modernbert(sources) : keep_encoder(sources);
     }
     const std::int64_t activations = bytes_of(kept_);
     const std::int64_t workspace = step_workspace(sources, targets);
@@ -107,6 +107,7 @@ class Estimator {
 
  private:
   bool is_text_to_text() const { return shape_.decoder_layers > 0; }
+  bool is_modernbert() const { return shape_.model_type == "modernbert"; }
   bool is(std::string_view kind) const { return config_.module.kind == kind; }
   bool is_full() const { return is("full_finetuning"); }
   bool is_hyperformer() const { return is("hyperformer++"); }
@@ -351,7 +352,18 @@ class Estimator {
                               rows * (width_ + d + f)));
       }
     }
-    keep(texts.count * 3 * d, texts.count * 2 * d);  // the head
+    keep_head(texts);
+  }
+
+  /// Counts the layers as a T5's encoder. In fact, the last one computes each text's first token
+  /// only.
+  void keep_modernbert(const Texts& texts) {
+    keep_stack(shape_.encoder_layers, texts, nullptr);
+    keep_head(texts);
+  }
+
+  void keep_head(const Texts& texts) {
+    keep(texts.count * 3 * shape_.d_model, texts.count * 2 * shape_.d_model);
   }
 
   void keep_t5(const Texts& sources, const Texts& targets) {
@@ -431,7 +443,9 @@ class Estimator {
     const std::int64_t narrow = number_ * rows * 4 * shape_.d_model;
     const std::int64_t rounded = has_short_products() ? 2 * kShort * rows * shape_.d_ff : 0;
     // In a frozen encoder, nothing between two short products has 32 bits.
-    if (has_short_products() && !is_text_to_text() && !is_full()) return narrow + rounded;
+    if (has_short_products() && !is_text_to_text() && !is_modernbert() && !is_full()) {
+      return narrow + rounded;
+    }
     const std::int64_t wide = shape_.gated_ff ? 3 : 2;
     return number_ * rows * wide * shape_.d_ff + narrow + rounded;
   }

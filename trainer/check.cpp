@@ -2,12 +2,15 @@
 // (docs/reference/worker-protocol.md). It needs no LibTorch.
 #include <fmt/format.h>
 
+#include <array>
 #include <exception>
 #include <functional>
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/shallow_json.h"
@@ -17,6 +20,7 @@
 #include "sweeps/backbone.h"
 #include "sweeps/task.h"
 #include "trainer/backbones/encoder_config.h"
+#include "trainer/backbones/modernbert_config.h"
 #include "trainer/backbones/t5_config.h"
 #include "trainer/data/load_data.h"
 #include "trainer/tokenizers/tokenizer.h"
@@ -24,6 +28,30 @@
 namespace {
 
 using namespace petlab;
+
+void check_encoder(const std::filesystem::path& folder) {
+  trainer::load_encoder_weights(folder, trainer::read_encoder_config(folder));
+}
+
+void check_modernbert(const std::filesystem::path& folder) {
+  trainer::load_modernbert_weights(folder, trainer::read_modernbert_config(folder));
+}
+
+struct CheckedKind {
+  std::string_view model_type;
+  void (*check)(const std::filesystem::path& folder);
+};
+constexpr std::array kCheckedKinds{
+    CheckedKind{"bert", check_encoder}, CheckedKind{"roberta", check_encoder},
+    CheckedKind{"t5", [](const std::filesystem::path& of) { trainer::read_t5_checkpoint(of); }},
+    CheckedKind{"modernbert", check_modernbert}};
+
+const CheckedKind& checked_kind(std::string_view model_type) {
+  for (const CheckedKind& kind : kCheckedKinds) {
+    if (kind.model_type == model_type) return kind;
+  }
+  throw std::logic_error(fmt::format("model_type {} has a shape, but no check", model_type));
+}
 
 // Runs `look` and prints the error that it throws, if any.
 void report(const std::function<void()>& look) {
@@ -42,11 +70,7 @@ int check(const nlohmann::json& request) {
   for (const auto& folder : request.at("backbones")) {
     report([&] {
       const std::filesystem::path path = folder.get<std::string>();
-      if (sweeps::read_backbone_shape(path).decoder_layers > 0) {
-        trainer::read_t5_checkpoint(path);
-      } else {
-        trainer::load_encoder_weights(path, trainer::read_encoder_config(path));
-      }
+      checked_kind(sweeps::read_backbone_shape(path).model_type).check(path);
       trainer::load_tokenizer(path);
     });
   }

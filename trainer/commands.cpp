@@ -18,6 +18,7 @@
 #include "sweeps/locations.h"
 #include "trainer/artifact/module_artifact.h"
 #include "trainer/artifact/own_backbone.h"
+#include "trainer/backbones/load_backbone.h"
 #include "trainer/backbones/padded.h"
 #include "trainer/compute/device_kernels.h"
 #include "trainer/compute/tensors.h"
@@ -319,16 +320,16 @@ int run_tokenize(const TokenizeOptions& options) {
 }
 
 int run_forward(const ForwardOptions& options) {
-  const Encoder encoder = Encoder::load(folder_of(options.backbone));
+  const std::unique_ptr<const Backbone> backbone = load_backbone(folder_of(options.backbone));
   const SafetensorsFile inputs = SafetensorsFile::open(options.inputs);
   const Tensor mask = to_tensor(inputs.tensor("attention_mask"));
   const Tensor types =
       inputs.contains("token_type_ids") ? to_tensor(inputs.tensor("token_type_ids")) : Tensor();
   const EncoderInput input =
-      pack_padded(to_tensor(inputs.tensor("input_ids")), mask, types, encoder.config());
+      pack_padded(to_tensor(inputs.tensor("input_ids")), mask, types, *backbone);
   std::vector<Tensor> hidden;
   const at::NoGradGuard no_grad;
-  encoder.forward(input, Hooks(), LastLayer::all_tokens, nullptr, &hidden);
+  backbone->encode(input, Hooks(), LastLayer::all_tokens, nullptr, &hidden);
   std::vector<std::pair<std::string, TensorView>> out;
   for (std::size_t i = 0; i < hidden.size(); ++i) {
     out.emplace_back("hidden_states." + std::to_string(i), to_view(unpack_padded(hidden[i], mask)));

@@ -65,8 +65,8 @@ struct InitOptions {
   bool cased = false;                        // BERT: keep upper and lower case
   std::filesystem::path out;                 // a new folder
 };
-/// Writes a T5, BERT or RoBERTa with random weights and a new vocabulary: config.json, the
-/// tokenizer's files and model.safetensors.
+/// Writes a backbone with random weights and a new vocabulary: config.json, the tokenizer's files
+/// and model.safetensors.
 int run_init(const InitOptions& options);
 
 struct TokenizeOptions {

@@ -15,6 +15,7 @@
 #include "trainer/artifact/layered_module.h"
 #include "trainer/artifact/module_formats.h"
 #include "trainer/artifact/own_backbone.h"
+#include "trainer/backbones/encoder_config.h"
 #include "trainer/commands.h"
 #include "trainer/compute/torch.h"
 #include "trainer/files/error.h"
@@ -192,7 +193,7 @@ int run_export(const ExportOptions& options) {
   const LayeredModule module = layered_module(artifact, config, options.task);
   require_own_backbone(artifact, folder, locations.cache());
   const std::vector<ModuleFile> files =
-      module_files(*format, module, read_encoder_config(folder), folder.string());
+      module_files(*format, module, sweeps::read_backbone_shape(folder), folder.string());
   for (const ModuleFile& file : files) {
     if (file.preferred.empty() || !std::filesystem::exists(options.out / file.preferred)) continue;
     throw Error((options.out / file.preferred).string() +
@@ -211,12 +212,14 @@ int run_import(const ImportOptions& options) {
   const ModuleFormat& format = module_format(options.format);
   const sweeps::Locations locations = sweeps::find_locations(sweeps::process_environment());
   const auto folder = folder_of(locations, options.backbone);
-  LayeredModule module = format.read(options.from, open_module_backbone(folder));
+  const ModuleBackbone backbone = open_module_backbone(folder);
+  LayeredModule module = read_module(format, options.from, backbone);
   assign_task(module.head, options.task);
   const bool is_path = options.backbone.find('/') != std::string::npos;
   Artifact artifact = unshared_artifact(
       module, is_path ? std::filesystem::canonical(folder).string() : options.backbone,
-      read_encoder_config(folder).max_tokens());
+      backbone.shape.model_type == "modernbert" ? backbone.shape.max_positions
+                                                : read_encoder_config(folder).max_tokens());
   sweeps::FileDigests digests(locations.cache());
   artifact.backbone_digest = sweeps::backbone_digest(folder, digests);
   write_artifact(options.out, artifact);

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "base/shallow_json.h"
+#include "trainer/backbones/modernbert.h"
 #include "trainer/backbones/random_weights.h"
 #include "trainer/commands.h"
 #include "trainer/compute/tensors.h"
@@ -123,6 +124,18 @@ void make_bert(NewBackbone& backbone, const InitOptions& options, const std::str
                                         .config = file_of(backbone, "tokenizer_config.json")}));
 }
 
+/// Fills in RoBERTa's tokenizer's files.
+std::unique_ptr<Tokenizer> train_byte_bpe_files(NewBackbone& backbone, const InitOptions& options) {
+  const ByteBpeVocabulary vocabulary = train_byte_bpe(options.texts, options.vocabulary);
+  backbone.files = {{"vocab.json", vocabulary.vocab_json},
+                    {"merges.txt", vocabulary.merges_txt},
+                    {"tokenizer_config.json",
+                     ordered_json{{"tokenizer_class", "RobertaTokenizer"}}.dump(2) + "\n"}};
+  return make_tokenizer({.vocab_json = file_of(backbone, "vocab.json"),
+                         .merges = file_of(backbone, "merges.txt"),
+                         .config = file_of(backbone, "tokenizer_config.json")});
+}
+
 void make_roberta(NewBackbone& backbone, const InitOptions& options, const std::string& name,
                   const Prepare& prepare) {
   const double deviation = positive_number(backbone.config, name, "initializer_range", 0.02);
@@ -131,24 +144,30 @@ void make_roberta(NewBackbone& backbone, const InitOptions& options, const std::
   backbone.config["eos_token_id"] = 2;
   parse_encoder_config(backbone.config.dump(), name);
   prepare();
-  const ByteBpeVocabulary vocabulary = train_byte_bpe(options.texts, options.vocabulary);
-  backbone.files = {{"vocab.json", vocabulary.vocab_json},
-                    {"merges.txt", vocabulary.merges_txt},
-                    {"tokenizer_config.json",
-                     ordered_json{{"tokenizer_class", "RobertaTokenizer"}}.dump(2) + "\n"}};
   fill_encoder_weights(backbone, options, name, deviation,
-                       *make_tokenizer({.vocab_json = file_of(backbone, "vocab.json"),
-                                        .merges = file_of(backbone, "merges.txt"),
-                                        .config = file_of(backbone, "tokenizer_config.json")}));
+                       *train_byte_bpe_files(backbone, options));
+}
+
+void make_modernbert(NewBackbone& backbone, const InitOptions& options, const std::string& name,
+                     const Prepare& prepare) {
+  const double deviation = positive_number(backbone.config, name, "initializer_range", 0.02);
+  for (const char* begin : {"bos_token_id", "cls_token_id"}) backbone.config[begin] = 0;
+  for (const char* end : {"eos_token_id", "sep_token_id"}) backbone.config[end] = 2;
+  backbone.config["pad_token_id"] = 1;
+  parse_modernbert_config(backbone.config.dump(), name);
+  prepare();
+  backbone.config["vocab_size"] = train_byte_bpe_files(backbone, options)->vocab_size();
+  backbone.weights = ModernBert::random_weights(
+      parse_modernbert_config(backbone.config.dump(), name), deviation, options.seed);
 }
 
 struct KindOfBackbone {
   std::string_view model_type;
   void (*make)(NewBackbone&, const InitOptions&, const std::string&, const Prepare&);
 };
-constexpr std::array kBackboneKinds{KindOfBackbone{"t5", make_t5},
-                                    KindOfBackbone{"bert", make_bert},
-                                    KindOfBackbone{"roberta", make_roberta}};
+constexpr std::array kBackboneKinds{
+    KindOfBackbone{"t5", make_t5}, KindOfBackbone{"bert", make_bert},
+    KindOfBackbone{"roberta", make_roberta}, KindOfBackbone{"modernbert", make_modernbert}};
 
 const KindOfBackbone& kind_of(const ordered_json& config, const std::string& name) {
   const auto type = config.find("model_type");
@@ -156,7 +175,7 @@ const KindOfBackbone& kind_of(const ordered_json& config, const std::string& nam
     if (type != config.end() && *type == kind.model_type) return kind;
   }
   throw Error(name + ": model_type: is " + (type == config.end() ? "missing" : type->dump()) +
-              ", must be t5, bert or roberta");
+              ", must be t5, bert, roberta or modernbert");
 }
 
 }  // namespace

@@ -83,8 +83,8 @@ int run(int argc, char** argv, bool& is_worker) {
                         "Task of the head: a built-in one, or a declaration file");
 
   InitOptions init;
-  CLI::App* const initialising = app.add_subcommand(
-      "init", "Create a T5, BERT or RoBERTa with random weights and a vocabulary from your texts");
+  CLI::App* const initialising =
+      app.add_subcommand("init", "Create a random backbone and a vocabulary from your texts");
   initialising
       ->add_option("--config", init.config, "Its config.json with kind (model_type) and sizes")
       ->required();

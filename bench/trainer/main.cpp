@@ -17,6 +17,7 @@
 #include "sweeps/catalog.h"
 #include "sweeps/locations.h"
 #include "trainer/backbones/encoder.h"
+#include "trainer/backbones/load_backbone.h"
 #include "trainer/compute/device_kernels.h"
 #include "trainer/compute/devices.h"
 #include "trainer/compute/dropout_draws.h"
@@ -95,7 +96,7 @@ PackedBatch batch_of(std::vector<std::int64_t> lengths, std::int64_t trials) {
 std::int64_t anonymous_kib() { return process_kib("smaps_rollup", "Anonymous:"); }
 
 /// The model that a worker trains, with CoLA's head: a ProPETL module or the full backbone.
-TrialModel trial_model(const Encoder& encoder, const std::string& kind = "adapter",
+TrialModel trial_model(const Backbone& encoder, const std::string& kind = "adapter",
                        std::int64_t trials = 1) {
   sweeps::TrialConfig config = sweeps::default_config(kind);
   config.module.share = kind != "full_finetuning";
@@ -107,7 +108,8 @@ TrialModel trial_model(const Encoder& encoder, const std::string& kind = "adapte
 
 /// The options of `step`.
 struct Steps {
-  std::string lengths;  // a file
+  std::string lengths;   // a file
+  std::string backbone;  // a folder; empty: RoBERTa-base's shape with random weights
   std::string module = "adapter";
   std::string device = "cpu";
   int threads = 1;
@@ -121,13 +123,18 @@ int time_steps(const Steps& of) {
   at::set_num_threads(of.threads);
   if (const auto missing = why_not_on(of.device)) throw std::runtime_error(*missing);
   if (of.operations) internal::set_device_kernels(at::kCUDA, nullptr);
-  const Encoder encoder = random_encoder(placement_on(of.device, of.bf16));
+  const Placement placement = placement_on(of.device, of.bf16);
+  const std::unique_ptr<const Backbone> loaded =
+      of.backbone.empty() ? std::make_unique<const Encoder>(random_encoder(placement))
+                          : load_backbone(of.backbone, placement);
+  const Backbone& encoder = *loaded;
   const at::Device device = encoder.placement().device;
   TrialModel model = trial_model(encoder, of.module, of.trials);
   AdamW optimizer(model.parameters(), {}, of.trials);
   const auto trials = static_cast<std::size_t>(of.trials);
   Dropout dropout;
-  dropout.hidden = dropout.attention = 0.1;
+  dropout.hidden = encoder.dropout_rates().hidden;
+  dropout.attention = encoder.dropout_rates().attention;
   dropout.seeds.resize(trials);
   std::iota(dropout.seeds.begin(), dropout.seeds.end(), 42);
   if (!device.is_cpu()) {
@@ -266,6 +273,7 @@ int main(int argc, char** argv) {
   CLI::App* const step = app.add_subcommand("step", "Training steps of RoBERTa-base's shape");
   step->add_option("--lengths", steps.lengths, "A batch a line, a token length an example")
       ->required();
+  step->add_option("--backbone", steps.backbone, "An encoder's folder (default: that shape)");
   step->add_option("--threads", steps.threads, "Threads");
   step->add_option("--warm", steps.warm, "Steps before the clock starts");
   step->add_option("--module", steps.module, "adapter, lora, prefix, full_finetuning");

@@ -19,6 +19,7 @@
 #include "trainer/artifact/foreign_module.h"
 #include "trainer/artifact/layered_module.h"
 #include "trainer/backbones/encoder_config.h"
+#include "trainer/backbones/modernbert_config.h"
 #include "trainer/backbones/stored_weights.h"
 #include "trainer/backbones/t5_config.h"
 #include "trainer/data/rows.h"
@@ -289,6 +290,11 @@ constexpr std::array<FilesTarget, 11> kTargets{{
            R"({"model_type":"t5","vocab_size":9,"d_model":8,"d_kv":3,"num_heads":2,"d_ff":16,)"
            R"("num_layers":1,"feed_forward_proj":"gated-gelu","tie_word_embeddings":true,)"
            R"("scale_decoder_outputs":false})",
+           R"({"model_type":"modernbert","vocab_size":9,"hidden_size":8,"num_hidden_layers":2,)"
+           R"("num_attention_heads":2,"intermediate_size":16,"max_position_embeddings":16,)"
+           R"("pad_token_id":0,"layer_types":["full_attention","sliding_attention"],)"
+           R"("rope_parameters":{"full_attention":{"rope_theta":9},)"
+           R"("sliding_attention":{"rope_type":"default"}}})",
            R"({"metadata":{},"weight_map":{"a":"model-00001-of-00002.safetensors"}})"};
      }},
     {"artifact", artifact,
@@ -408,6 +414,15 @@ void json_files(std::string_view input) {
     require(config.d_model % config.num_heads == 0, "heads divide the width");
     require(config.max_tokens() > 0, "a token fits");
     if (config.num_layers < 100) require(config.parameters() > 0, "parameters do not overflow");
+  });
+  accepted([&] {
+    const auto config = trainer::parse_modernbert_config(input, "input");
+    require(config.d_model / config.num_heads % 2 == 0, "heads have pairs");
+    if (config.num_layers() < 100) {
+      for (const auto& tensor : trainer::modernbert_tensors(config)) {
+        require(trainer::elements(tensor.shape) > 0, "sizes do not overflow");
+      }
+    }
   });
   accepted([&] {
     const auto config = trainer::parse_t5_config(input, "input");

@@ -258,6 +258,26 @@ TEST_CASE("Parameters of backbones are counted as in the paper", "[sweeps]") {
   CHECK(read_backbone_shape(home.locations().models() / "t5-3b").parameters() == 2'851'598'336);
 }
 
+TEST_CASE("ModernBERT's parameters are all of its weights", "[sweeps]") {
+  const Home home;
+  const auto parameters = [&](const std::string& more) {
+    home.folder().write(
+        "models/modern/config.json",
+        R"({"model_type":"modernbert","hidden_size":768,"num_hidden_layers":22,"vocab_size":50368,
+            "num_attention_heads":12,"intermediate_size":1152,"max_position_embeddings":8192)" +
+            more + "}");
+    const BackboneShape shape = read_backbone_shape(home.locations().models() / "modern");
+    CHECK(shape.layers() == 22);
+    CHECK(shape.max_positions == 8192);
+    return shape.parameters();
+  };
+  CHECK(parameters("") == 149'014'272);  // of ModernBERT-base
+  // 22 · (4 · 768), 22 · (2 · 1152 + 768), and 45 norms but one
+  CHECK(parameters(R"(,"attention_bias":true)") == 149'014'272 + 67'584);
+  CHECK(parameters(R"(,"mlp_bias":true)") == 149'014'272 + 67'584);
+  CHECK(parameters(R"(,"norm_bias":true)") == 149'014'272 + 34'560);
+}
+
 TEST_CASE("A config.json without a usable shape is refused with its field", "[sweeps]") {
   const TempDir folder;
   const auto check = [&](const std::string& text, const std::string& message) {
@@ -266,7 +286,7 @@ TEST_CASE("A config.json without a usable shape is refused with its field", "[sw
                       folder.path().string() + "/config.json: " + message);
   };
   check("", "found something else than a JSON object, expected a Hugging Face configuration");
-  check("{}", "model_type: found nothing, expected bert, roberta or t5");
+  check("{}", "model_type: found nothing, expected bert, roberta, t5 or modernbert");
   check(R"({"model_type":"bert"})", "hidden_size is missing, must be a whole number > 0");
   check(R"({"model_type":"bert","hidden_size":-8})",
         "hidden_size: found -8, expected a whole number from 1 to 4194304");

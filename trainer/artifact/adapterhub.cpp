@@ -36,8 +36,8 @@ constexpr Name kNames[] = {{"down.weight", "adapter_down.0.weight"},
                            {"up.weight", "adapter_up.weight"},
                            {"up.bias", "adapter_up.bias"}};
 
-std::string class_of(const EncoderConfig& config, const char* rest) {
-  return (config.kind == EncoderKind::bert ? "Bert" : "Roberta") + std::string(rest);
+std::string class_of(const sweeps::BackboneShape& config, const char* rest) {
+  return (config.model_type == "bert" ? "Bert" : "Roberta") + std::string(rest);
 }
 
 /// The factor from which the library computes this bottleneck. It rounds d_model / factor down, as
@@ -63,7 +63,7 @@ ModuleFile json_file(const char* name, const ordered_json& fields) {
 /// The head's files, as the library saves it. For RoBERTa, this is RoBERTa's own head class, which
 /// models with and without exchangeable heads load. BERT's own class has its pooler in the
 /// backbone, so only an exchangeable head can hold both layers.
-std::vector<ModuleFile> head_files(const LayeredModule& module, const EncoderConfig& config,
+std::vector<ModuleFile> head_files(const LayeredModule& module, const sweeps::BackboneShape& config,
                                    const ordered_json& about) {
   const LayeredHead& head = module.head;
   ordered_json label2id = ordered_json::object();
@@ -72,7 +72,7 @@ std::vector<ModuleFile> head_files(const LayeredModule& module, const EncoderCon
   ordered_json fields = about;
   ModuleFile weights{kHeadFile, ModuleFile::Kind::torch_pickle, {}, {}, kSafeHeadFile};
   std::string dense, out;
-  if (config.kind == EncoderKind::roberta) {
+  if (config.model_type == "roberta") {
     fields["model_class"] = class_of(config, "ForSequenceClassification");
     fields["name"] = nullptr;
     fields["config"] = nullptr;
@@ -154,10 +154,10 @@ double read_adapter_fields(ForeignConfig& fields) {
 }
 
 /// The names of the head's layers, from its configuration; those of the backbone if it has none.
-HeadNames head_names(ForeignConfig& config, const EncoderConfig& encoder) {
+HeadNames head_names(ForeignConfig& config, const sweeps::BackboneShape& encoder) {
   const std::string name = config.text("name", "");
   const std::string model = config.text("model_class", "");
-  const bool bert = encoder.kind == EncoderKind::bert;
+  const bool bert = encoder.model_type == "bert";
   if (config.field("config").is_null()) {
     const std::string wanted = class_of(encoder, "ForSequenceClassification");
     if (model != wanted) config.refuse("model_class", "\"" + wanted + "\"");
@@ -209,17 +209,17 @@ void take_labels(LayeredHead& head, ForeignConfig config) {
 }
 
 LayeredHead read_hub_head(const std::filesystem::path& folder, const ModuleBackbone& backbone) {
-  const bool bert = backbone.config.kind == EncoderKind::bert;
+  const bool bert = backbone.shape.model_type == "bert";
   if (!std::filesystem::exists(folder / kHeadConfigFile)) {
     for (const char* const file : {kSafeHeadFile, kHeadFile}) {
       if (!std::filesystem::exists(folder / file)) continue;
       throw Error(fmt::format("{}: is missing, must describe the contents of {} next to it",
                               (folder / kHeadConfigFile).string(), file));
     }
-    return read_head(nullptr, backbone_head_names(backbone.config, bert), backbone);
+    return read_head(nullptr, backbone_head_names(backbone.shape, bert), backbone);
   }
   ForeignConfig config = ForeignConfig::read(folder / kHeadConfigFile);
-  const HeadNames names = head_names(config, backbone.config);
+  const HeadNames names = head_names(config, backbone.shape);
   ForeignTensors tensors = open_either(folder, kSafeHeadFile, kHeadFile);
   LayeredHead head = read_head(&tensors, names, backbone);
   tensors.refuse_others("petlab's head is a dense layer with tanh and an output layer");
@@ -234,12 +234,13 @@ LayeredHead read_hub_head(const std::filesystem::path& folder, const ModuleBackb
 
 }  // namespace
 
-std::vector<ModuleFile> adapterhub_files(const LayeredModule& module, const EncoderConfig& config,
+std::vector<ModuleFile> adapterhub_files(const LayeredModule& module,
+                                         const sweeps::BackboneShape& config,
                                          const std::string& backbone) {
   // The library creates a submodule with this name, which must not contain dots.
   std::string name = module.head.task;
   std::replace(name.begin(), name.end(), '.', '_');
-  ordered_json about{{"model_type", config.kind == EncoderKind::bert ? "bert" : "roberta"},
+  ordered_json about{{"model_type", config.model_type == "bert" ? "bert" : "roberta"},
                      {"hidden_size", config.d_model},
                      {"model_name", backbone},
                      {"model_class", class_of(config, "AdapterModel")},
@@ -297,10 +298,10 @@ LayeredModule read_adapterhub(const std::filesystem::path& folder, const ModuleB
 
   LayeredModule module;
   module.family = metrics::ModuleFamily::adapter;
-  module.d_model = backbone.config.d_model;
-  module.layers = backbone.config.num_layers;
+  module.d_model = backbone.shape.d_model;
+  module.layers = backbone.shape.encoder_layers;
   ForeignTensors tensors = open_either(folder, kHubSafeWeights, kHubWeights);
-  const std::string encoder = encoder_prefix(backbone.config);
+  const std::string encoder = encoder_prefix(backbone.shape);
   const auto& first =
       tensors.shape(adapter_prefix(tensors, encoder, name, 0) + kNames[0].library_name);
   module.size = first.empty() ? 0 : first.front();

@@ -193,7 +193,7 @@ void ForeignTensors::refuse_others(const std::string& why) const {
 LayeredHead read_head(ForeignTensors* module, const HeadNames& names,
                       const ModuleBackbone& backbone) {
   ForeignTensors frozen(backbone.weights);
-  const std::int64_t d = backbone.config.d_model;
+  const std::int64_t d = backbone.shape.d_model;
   struct Place {
     ForeignTensors* tensors;
     std::string name;
@@ -238,8 +238,8 @@ LayeredHead read_head(ForeignTensors* module, const HeadNames& names,
   return head;
 }
 
-HeadNames backbone_head_names(const EncoderConfig& config, bool pooled) {
-  const std::string encoder = config.kind == EncoderKind::bert ? "bert." : "roberta.";
+HeadNames backbone_head_names(const sweeps::BackboneShape& config, bool pooled) {
+  const std::string encoder = config.model_type == "bert" ? "bert." : "roberta.";
   HeadNames names;
   names.backbone_dense = pooled ? std::vector<std::string>{encoder + "pooler.dense", "pooler.dense"}
                                 : std::vector<std::string>{"classifier.dense"};
@@ -247,8 +247,8 @@ HeadNames backbone_head_names(const EncoderConfig& config, bool pooled) {
   return names;
 }
 
-std::string encoder_prefix(const EncoderConfig& config) {
-  return config.kind == EncoderKind::bert ? "bert." : "roberta.";
+std::string encoder_prefix(const sweeps::BackboneShape& config) {
+  return config.model_type == "bert" ? "bert." : "roberta.";
 }
 
 }  // namespace petlab::trainer

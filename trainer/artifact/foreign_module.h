@@ -97,9 +97,9 @@ LayeredHead read_head(ForeignTensors* module, const HeadNames& names,
 
 /// The names of a head in the backbone's weights, such as "classifier.dense". `pooled`: the head
 /// uses the backbone's pooler, as BERT's does.
-HeadNames backbone_head_names(const EncoderConfig& config, bool pooled);
+HeadNames backbone_head_names(const sweeps::BackboneShape& config, bool pooled);
 
 /// The prefix of the encoder's names in a model with a head: "bert." or "roberta.".
-std::string encoder_prefix(const EncoderConfig& config);
+std::string encoder_prefix(const sweeps::BackboneShape& config);
 
 }  // namespace petlab::trainer

@@ -14,17 +14,25 @@ namespace {
 
 constexpr std::array kFormats{
     ModuleFormat{"peft", "LoRA in the format of Hugging Face's PEFT", metrics::ModuleFamily::lora,
-                 peft_files, read_peft},
+                 "bert roberta modernbert", peft_files, read_peft},
     ModuleFormat{"adapterhub", "Pfeiffer adapters in the format of AdapterHub's library adapters",
-                 metrics::ModuleFamily::adapter, adapterhub_files, read_adapterhub},
+                 metrics::ModuleFamily::adapter, "bert roberta", adapterhub_files, read_adapterhub},
 };
+
+void require_backbone(const ModuleFormat& format, const sweeps::BackboneShape& shape,
+                      const std::string& backbone) {
+  const std::string all = fmt::format(" {} ", format.model_types);
+  if (all.find(" " + shape.model_type + " ") != std::string::npos) return;
+  throw Error(fmt::format("{}: model_type is {}, must be one of these with --format {}: {}",
+                          backbone, shape.model_type, format.name, format.model_types));
+}
 
 }  // namespace
 
 ModuleBackbone open_module_backbone(const std::filesystem::path& folder) {
   ModuleBackbone backbone;
   backbone.folder = folder;
-  backbone.config = read_encoder_config(folder);
+  backbone.shape = sweeps::read_backbone_shape(folder);
   backbone.weights = open_weights(folder);
   const ForeignConfig config = ForeignConfig::read(folder / "config.json");
   backbone.labels = labels_of_id2label(config.all());
@@ -44,18 +52,26 @@ const ModuleFormat& module_format(std::string_view name, std::string_view also) 
 }
 
 std::vector<ModuleFile> module_files(const ModuleFormat& format, const LayeredModule& module,
-                                     const EncoderConfig& config, const std::string& backbone) {
+                                     const sweeps::BackboneShape& config,
+                                     const std::string& backbone) {
   if (module.family != format.family) {
     throw std::invalid_argument(fmt::format(
         "the artifact's module.kind is {}, must be {}: {} is {}", metrics::to_string(module.family),
         metrics::to_string(format.family), format.name, format.help));
   }
-  if (module.d_model != config.d_model || module.layers != config.num_layers) {
+  require_backbone(format, config, backbone);
+  if (module.d_model != config.d_model || module.layers != config.encoder_layers) {
     throw Error(fmt::format("{}: the backbone has {} layers of {}, must have the module's {} of {}",
-                            backbone, config.num_layers, config.d_model, module.layers,
+                            backbone, config.encoder_layers, config.d_model, module.layers,
                             module.d_model));
   }
   return format.files(module, config, backbone);
+}
+
+LayeredModule read_module(const ModuleFormat& format, const std::filesystem::path& folder,
+                          const ModuleBackbone& backbone) {
+  require_backbone(format, backbone.shape, backbone.folder.string());
+  return format.read(folder, backbone);
 }
 
 }  // namespace petlab::trainer

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "metrics/storage.h"
+#include "sweeps/backbone.h"
 #include "trainer/artifact/layered_module.h"
-#include "trainer/backbones/encoder_config.h"
 #include "trainer/backbones/stored_weights.h"
 
 namespace petlab::trainer {
@@ -16,11 +16,12 @@ namespace petlab::trainer {
 /// The backbone that another library's module was trained on.
 struct ModuleBackbone {
   std::filesystem::path folder;
-  EncoderConfig config;
+  sweeps::BackboneShape shape;
   StoredWeights weights;            // may include the module's head: pooler and classifier
   std::vector<std::string> labels;  // id2label of config.json; empty without it
 };
-/// Reads config.json and maps the weights. Throws Error as read_encoder_config and open_weights.
+/// Reads config.json and maps the weights. Throws Error as read_backbone_shape and
+/// open_weights.
 ModuleBackbone open_module_backbone(const std::filesystem::path& folder);
 
 /// A file of a module in another library's format.
@@ -38,8 +39,9 @@ struct ModuleFormat {
   std::string_view name;
   std::string_view help;
   metrics::ModuleFamily family;
+  std::string_view model_types;  // of the backbones, separated by spaces
   /// Returns the module's files, for a backbone of `config` with the artifact's name `backbone`.
-  std::vector<ModuleFile> (*files)(const LayeredModule& module, const EncoderConfig& config,
+  std::vector<ModuleFile> (*files)(const LayeredModule& module, const sweeps::BackboneShape& config,
                                    const std::string& backbone);
   /// Reads a folder. The head's task has no name yet. Throws Error, with the file and the field or
   /// tensor, for features that petlab's module of that family lacks.
@@ -53,14 +55,21 @@ std::span<const ModuleFormat> module_formats();
 const ModuleFormat& module_format(std::string_view name, std::string_view also = {});
 
 /// Returns the module's files in `format`. Throws std::invalid_argument for a module of another
-/// family, and Error if it does not fit the backbone.
+/// family, and Error if it does not fit the backbone or the format has no such backbone.
 std::vector<ModuleFile> module_files(const ModuleFormat& format, const LayeredModule& module,
-                                     const EncoderConfig& config, const std::string& backbone);
+                                     const sweeps::BackboneShape& config,
+                                     const std::string& backbone);
 
-std::vector<ModuleFile> peft_files(const LayeredModule& module, const EncoderConfig& config,
+/// Reads a module of `format` from a folder. Throws Error as its `read`, and if the format has no
+/// such backbone.
+LayeredModule read_module(const ModuleFormat& format, const std::filesystem::path& folder,
+                          const ModuleBackbone& backbone);
+
+std::vector<ModuleFile> peft_files(const LayeredModule& module, const sweeps::BackboneShape& config,
                                    const std::string& backbone);
 LayeredModule read_peft(const std::filesystem::path& folder, const ModuleBackbone& backbone);
-std::vector<ModuleFile> adapterhub_files(const LayeredModule& module, const EncoderConfig& config,
+std::vector<ModuleFile> adapterhub_files(const LayeredModule& module,
+                                         const sweeps::BackboneShape& config,
                                          const std::string& backbone);
 LayeredModule read_adapterhub(const std::filesystem::path& folder, const ModuleBackbone& backbone);
 

@@ -30,6 +30,7 @@ struct Plan {
   std::int64_t prefix_length = 0;
   bool scaled = true;
   bool causal = false;
+  std::int64_t window = -1;
 
   Plan(const AttentionShape& shape, std::int64_t prefix)
       : query_offsets(shape.query_offsets.begin(), shape.query_offsets.end()),
@@ -38,7 +39,8 @@ struct Plan {
         heads(shape.num_heads),
         prefix_length(prefix),
         scaled(shape.scaled),
-        causal(shape.causal) {
+        causal(shape.causal),
+        window(shape.window) {
     for (std::size_t k = 0; k + 1 < shape.keys.trial_sequences.size(); ++k) {
       trials.resize(static_cast<std::size_t>(shape.keys.trial_sequences[k + 1]),
                     static_cast<std::int64_t>(k));
@@ -76,6 +78,7 @@ struct Plan {
     of.prefix_length = prefix_length;
     of.scaled = scaled;
     of.causal = causal;
+    of.window = window;
     if (bias.defined()) {
       of.bias = bias.const_data_ptr<T>();
       of.longest = (bias.size(1) + 1) / 2;

@@ -23,6 +23,9 @@ struct AttentionShape {
   std::int64_t layer = 0;
   bool scaled = true;   // scores are divided by sqrt(d_head)
   bool causal = false;  // queries see no later tokens; query i has position i
+  /// The largest distance of a seen token's position from its query's, in both directions; -1:
+  /// none. All queries see the prefix.
+  std::int64_t window = -1;
   /// (heads, 2 · longest - 1), added to the scores by the key's position minus the query's; equal
   /// positions use index longest - 1. Undefined: no bias.
   Tensor position_bias = {};

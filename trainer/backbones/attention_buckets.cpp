@@ -57,12 +57,18 @@ void add_masks(AttentionBucket& bucket, const AttentionShape& shape) {
   const auto counted = bucket.lengths.options();
   const Tensor places = at::arange(bucket.keys, counted);
   if (bucket.keys_padded) bucket.hidden = places >= bucket.lengths.view({-1, 1, 1, 1});
-  if (!shape.causal && !shape.position_bias.defined()) return;
+  if (!shape.causal && shape.window < 0 && !shape.position_bias.defined()) return;
+  const Tensor query_places = at::arange(bucket.queries, counted).unsqueeze(1);
   // (queries, keys): the key's position minus the query's.
-  const Tensor distances = places.unsqueeze(0) - at::arange(bucket.queries, counted).unsqueeze(1);
-  if (shape.causal) {
-    const Tensor later_keys = (distances > 0).unsqueeze(0).unsqueeze(0);
-    bucket.hidden = bucket.hidden.defined() ? bucket.hidden.logical_or(later_keys) : later_keys;
+  const Tensor distances = places.unsqueeze(0) - query_places;
+  const auto hide = [&](const Tensor& keys) {
+    bucket.hidden = bucket.hidden.defined() ? bucket.hidden.logical_or(keys) : keys;
+  };
+  if (shape.causal) hide((distances > 0).unsqueeze(0).unsqueeze(0));
+  if (shape.window >= 0) {
+    // A padding query's window may contain no token, and its softmax would be NaN.
+    const Tensor is_query = query_places < bucket.lengths.view({-1, 1, 1, 1});
+    hide((distances.abs() > shape.window).logical_and(is_query));
   }
   if (!shape.position_bias.defined()) return;
   const std::int64_t longest = (shape.position_bias.size(1) + 1) / 2;

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <numeric>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,10 +61,21 @@ class Backbone {
   /// Creates the same model with other weights of the same names and shapes.
   virtual std::unique_ptr<Backbone> with_weights(Weights weights) const = 0;
 
-  /// Computes the last layer's output. `dropout` is nullptr outside training.
+  /// Computes the last layer's output. `dropout` is nullptr outside training. If `hidden_states` is
+  /// given, it receives (tokens, d_model) of the embeddings and of each layer (for the last one, as
+  /// `last` says).
   virtual Tensor encode(const EncoderInput& input, const Hooks& hooks, LastLayer last,
-                        const Dropout* dropout) const = 0;
+                        const Dropout* dropout = nullptr,
+                        std::vector<Tensor>* hidden_states = nullptr) const = 0;
+  /// The positions of a padded row's tokens: 0, 1, 2, …, unless the model counts them otherwise.
+  virtual std::vector<std::int64_t> positions(std::span<const std::int64_t> ids) const;
 };
+
+inline std::vector<std::int64_t> Backbone::positions(std::span<const std::int64_t> ids) const {
+  std::vector<std::int64_t> counted(ids.size());
+  std::iota(counted.begin(), counted.end(), 0);
+  return counted;
+}
 
 /// Whether the backbone generates texts: it has a decoder.
 inline bool is_text_to_text(const Backbone& backbone) {

@@ -63,7 +63,8 @@ Tensor AttentionBlock::operator()(const Pass& pass, const AttentionInput& in) co
   Tensor q, k, v;
   if (joined && in.queries.is_same(in.keys)) {
     const Tensor projections = (*joined)(in.keys);
-    if (!pass.hooks.acts_on(in.sites.query) && !pass.hooks.acts_on(in.sites.value)) {
+    if (!pass.hooks.acts_on(in.sites.query) && !pass.hooks.acts_on(in.sites.value) &&
+        in.key_rotary == nullptr) {
       return output(attention(projections, prefix, in.shape, pass.dropout));
     }
     const std::vector<Tensor> parts = projections.chunk(3, 1);
@@ -87,6 +88,8 @@ Tensor AttentionBlock::operator()(const Pass& pass, const AttentionInput& in) co
   q = pass.changed_projection(in.sites.query, layer, in.queries, q, in.query_rows);
   v = pass.changed_projection(in.sites.value, layer, in.keys, v, in.key_rows);
   if (!k.defined()) k = key(in.keys);
+  if (in.query_rotary != nullptr) q = rotate(q, *in.query_rotary);
+  if (in.key_rotary != nullptr) k = rotate(k, *in.key_rotary);
   return output(attention(q, k, v, prefix, in.shape, pass.dropout));
 }
 

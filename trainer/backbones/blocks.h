@@ -16,6 +16,7 @@
 #include "trainer/compute/placement.h"
 #include "trainer/compute/product_weight.h"
 #include "trainer/compute/random_stream.h"
+#include "trainer/compute/rotary.h"
 #include "trainer/compute/torch.h"
 
 namespace petlab::trainer {
@@ -69,6 +70,9 @@ struct AttentionInput {
   const PackedRows& key_rows;
   AttentionShape shape;
   AttentionSites sites = {};
+  /// Turn the queries and keys, once the module has changed them; nullptr: no rotary positions.
+  const Rotary* query_rotary = nullptr;
+  const Rotary* key_rotary = nullptr;
 };
 
 /// On a device, puts frozen weights of one shape into one tensor, one after another, and replaces
@@ -83,7 +87,8 @@ struct AttentionBlock {
   Tensor operator()(const Pass& pass, const AttentionInput& in) const;
 };
 
-/// Two projections with an activation in between. T5 1.1 multiplies it by a third projection.
+/// Two projections with an activation in between. T5 1.1 and ModernBERT multiply it by a third
+/// projection.
 struct FeedForwardBlock {
   Linear inner, output;
   Activation activation = Activation::gelu;

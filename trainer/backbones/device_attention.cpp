@@ -230,8 +230,9 @@ class DeviceAttention : public Function<DeviceAttention> {
 }  // namespace
 
 DeviceKernels* kernels_for_attention(const AttentionShape& shape, at::Device device) {
-  if (!shape.key_rows.empty() || (at::GradMode::is_enabled() && shape.position_bias.defined() &&
-                                  shape.position_bias.requires_grad())) {
+  if (!shape.key_rows.empty() || shape.window >= 0 ||
+      (at::GradMode::is_enabled() && shape.position_bias.defined() &&
+       shape.position_bias.requires_grad())) {
     return nullptr;
   }
   return device_kernels(device);

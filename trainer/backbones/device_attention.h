@@ -9,7 +9,8 @@
 namespace petlab::trainer {
 
 /// The kernels that compute attention for this shape. nullptr if LibTorch's operations compute it:
-/// the device has no kernels, the position bias needs a gradient, or `shape` has key rows.
+/// the device has no kernels, the position bias needs a gradient, or `shape` has key rows or a
+/// window.
 DeviceKernels* kernels_for_attention(const AttentionShape& shape, at::Device device);
 
 /// attention() by kernels that kernels_for_attention() returned. `rows` are query, key and value,

@@ -169,8 +169,13 @@ Tensor Encoder::run_layer(std::int64_t index, const Tensor& x, const Pass& pass,
       layer.feed_forward(pass, index, attended, output_rows), attended, output_rows);
 }
 
-Tensor Encoder::forward(const EncoderInput& input, const Hooks& hooks, LastLayer last,
-                        const Dropout* dropout, std::vector<Tensor>* hidden_states) const {
+std::vector<std::int64_t> Encoder::positions(std::span<const std::int64_t> ids) const {
+  return config_.kind == EncoderKind::roberta ? roberta_positions(ids, config_.pad_token_id)
+                                              : Backbone::positions(ids);
+}
+
+Tensor Encoder::encode(const EncoderInput& input, const Hooks& hooks, LastLayer last,
+                       const Dropout* dropout, std::vector<Tensor>* hidden_states) const {
   const Pass pass{hooks, dropout};
   Rows rows(input.sequences, placement_.device);
   rows.prepare(dropout, config_.num_layers, last, placement_.device);

@@ -34,15 +34,10 @@ class Encoder final : public Backbone {
   bool is_decayed(std::string_view weight) const override;
   std::unique_ptr<Backbone> with_weights(Weights weights) const override;
 
-  /// If `hidden_states` is given, it receives (tokens, d_model) of the embeddings and of each layer
-  /// (for the last one, as `last` says).
-  Tensor forward(const EncoderInput& input, const Hooks& hooks, LastLayer last,
-                 const Dropout* dropout = nullptr,
-                 std::vector<Tensor>* hidden_states = nullptr) const;
   Tensor encode(const EncoderInput& input, const Hooks& hooks, LastLayer last,
-                const Dropout* dropout) const override {
-    return forward(input, hooks, last, dropout);
-  }
+                const Dropout* dropout = nullptr,
+                std::vector<Tensor>* hidden_states = nullptr) const override;
+  std::vector<std::int64_t> positions(std::span<const std::int64_t> ids) const override;
 
  private:
   struct Layer {

@@ -26,8 +26,8 @@ std::optional<Tensor> fused_attention(const Tensor& query, const Tensor& key, co
                                       const AttentionShape& shape, const Dropout* dropout) {
   const std::int64_t d_head = query.size(1) / shape.num_heads;
   if (at::GradMode::is_enabled() || (dropout != nullptr && dropout->attention > 0) || prefix ||
-      shape.causal || shape.position_bias.defined() || !shape.key_rows.empty() ||
-      shape.buckets == nullptr || query.scalar_type() == at::kDouble ||
+      shape.causal || shape.window >= 0 || shape.position_bias.defined() ||
+      !shape.key_rows.empty() || shape.buckets == nullptr || query.scalar_type() == at::kDouble ||
       d_head * query.element_size() % kLoaded != 0 || !has_kernel(query)) {
     return std::nullopt;
   }

@@ -7,8 +7,8 @@
 
 namespace petlab::trainer {
 
-/// Reads a Hugging Face folder with the model type of its config.json: RoBERTa, BERT or T5. Throws
-/// Error as Encoder::load and T5::load.
+/// Reads a Hugging Face folder with the model type of its config.json, a row of the table in
+/// load_backbone.cpp. Throws Error as the kind's own load().
 std::unique_ptr<const Backbone> load_backbone(const std::filesystem::path& folder,
                                               const Placement& placement = {});
 

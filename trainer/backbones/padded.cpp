@@ -2,9 +2,8 @@
 
 #include <c10/util/StringUtil.h>
 
+#include <algorithm>
 #include <stdexcept>
-
-#include "trainer/data/batches.h"
 
 namespace petlab::trainer {
 namespace {
@@ -20,7 +19,7 @@ void require_below(const std::vector<std::int64_t>& ids, std::int64_t bound, con
 }  // namespace
 
 EncoderInput pack_padded(const Tensor& ids, const Tensor& mask, const Tensor& type_ids,
-                         const EncoderConfig& config) {
+                         const Backbone& backbone) {
   if (ids.dim() != 2 || mask.sizes() != ids.sizes() ||
       (type_ids.defined() && type_ids.sizes() != ids.sizes())) {
     throw std::invalid_argument(
@@ -37,12 +36,8 @@ EncoderInput pack_padded(const Tensor& ids, const Tensor& mask, const Tensor& ty
     const std::int64_t* const row = all_ids.const_data_ptr<std::int64_t>() + s * length;
     const std::int64_t* const kept = all_mask.const_data_ptr<std::int64_t>() + s * length;
     const std::int64_t* const types = all_types.const_data_ptr<std::int64_t>() + s * length;
-    std::vector<std::int64_t> positions;
-    if (config.kind == EncoderKind::roberta) {
-      positions = roberta_positions({row, static_cast<std::size_t>(length)}, config.pad_token_id);
-    } else {
-      for (std::int64_t i = 0; i < length; ++i) positions.push_back(i);
-    }
+    const std::vector<std::int64_t> positions =
+        backbone.positions({row, static_cast<std::size_t>(length)});
     for (std::int64_t i = 0; i < length; ++i) {
       if (kept[i] == 0) continue;
       packed.ids.push_back(row[i]);
@@ -57,9 +52,12 @@ EncoderInput pack_padded(const Tensor& ids, const Tensor& mask, const Tensor& ty
     packed.examples.push_back(s);
   }
   packed.trial_sequences = {0, packed.sequences()};
-  require_below(packed.ids, config.vocab_size, "input_ids");
-  require_below(input.type_ids, config.token_types, "token_type_ids");
-  require_below(input.position_ids, config.max_positions, "the positions of input_ids");
+  const sweeps::BackboneShape shape = backbone.shape();
+  require_below(packed.ids, shape.vocab_size, "input_ids");
+  require_below(input.type_ids, std::max<std::int64_t>(1, shape.type_vocab_size), "token_type_ids");
+  if (shape.max_positions > 0) {
+    require_below(input.position_ids, shape.max_positions, "the positions of input_ids");
+  }
   return input;
 }
 

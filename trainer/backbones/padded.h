@@ -1,6 +1,6 @@
 #pragma once
 
-#include "trainer/backbones/encoder.h"
+#include "trainer/backbones/backbone.h"
 
 namespace petlab::trainer {
 
@@ -9,7 +9,7 @@ namespace petlab::trainer {
 /// padded rows. Throws std::invalid_argument for other shapes, ids outside the tables or a row
 /// without tokens.
 EncoderInput pack_padded(const Tensor& ids, const Tensor& mask, const Tensor& type_ids,
-                         const EncoderConfig& config);
+                         const Backbone& backbone);
 
 /// The inverse for hidden states: (tokens, d) to (sequences, length, d), zero where mask is 0.
 Tensor unpack_padded(const Tensor& packed, const Tensor& mask);

@@ -214,8 +214,8 @@ Tensor T5::encode_sources(const PackedSequences& sources, const Hooks& hooks,
 }
 
 Tensor T5::encode(const EncoderInput& input, const Hooks& hooks, LastLayer last,
-                  const Dropout* dropout) const {
-  const Tensor states = encode_sources(input.sequences, hooks, dropout);
+                  const Dropout* dropout, std::vector<Tensor>* hidden_states) const {
+  const Tensor states = encode_sources(input.sequences, hooks, dropout, hidden_states);
   if (last == LastLayer::all_tokens) return states;
   const at::IntArrayRef offsets(input.sequences.offsets);
   const Tensor firsts = at::tensor(offsets.slice(0, offsets.size() - 1), at::kLong);

@@ -42,7 +42,8 @@ class T5 final : public Backbone {
   Tensor encode_sources(const PackedSequences& sources, const Hooks& hooks, const Dropout* dropout,
                         std::vector<Tensor>* hidden_states = nullptr) const;
   Tensor encode(const EncoderInput& input, const Hooks& hooks, LastLayer last,
-                const Dropout* dropout) const override;
+                const Dropout* dropout = nullptr,
+                std::vector<Tensor>* hidden_states = nullptr) const override;
   /// Returns the decoder's states after its last norm, (target tokens, d_model). `targets` holds
   /// the decoder's inputs, which begin with the start token, one sequence for each of `sources`.
   /// `encoded` holds the encoded states of `sources`. `hidden_states` as above.

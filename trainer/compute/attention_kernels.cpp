@@ -202,6 +202,50 @@ PETLAB_INLINE void to_probabilities(const SequenceAttention<T>& of, std::int64_t
   }
 }
 
+/// to_probabilities() of one query of an attention with a window, with zeros for the hidden keys.
+template <std::int64_t kLanes, typename T>
+PETLAB_INLINE void to_window_probabilities(const SequenceAttention<T>& of, std::int64_t h,
+                                           std::int64_t query, T scale, std::int64_t stride,
+                                           T* row) {
+  const std::int64_t first = of.prefix_length + std::max<std::int64_t>(0, query - of.window);
+  const std::int64_t last = of.causal ? query : std::min(of.tokens - 1, query + of.window);
+  const std::int64_t end = of.prefix_length + last + 1;
+  // Moves the seen keys together: the prefix, then the window.
+  const std::int64_t gap = first - of.prefix_length;
+  T* const seen = row + gap;
+  for (std::int64_t j = of.prefix_length; j-- > 0;) seen[j] = row[j];
+  const std::int64_t n = end - gap;
+  for (std::int64_t j = 0; j < n; ++j) seen[j] *= scale;
+  if (of.bias != nullptr) {
+    const T* const bias = of.bias_of(h) - query - of.prefix_length;
+    for (std::int64_t j = first; j < end; ++j) row[j] += bias[j];
+  }
+  const T largest = largest_of<kLanes>(n, seen);
+  for (std::int64_t j = 0; j < n; ++j) seen[j] = exponential(seen[j] - largest);
+  T sum = 0;
+  for (std::int64_t j = 0; j < n; ++j) sum += seen[j];
+  const T factor = 1 / sum;
+  for (std::int64_t j = 0; j < n; ++j) seen[j] *= factor;
+  for (std::int64_t j = 0; j < of.prefix_length; ++j) row[j] = seen[j];
+  for (std::int64_t j = of.prefix_length; j < first; ++j) row[j] = 0;
+  for (std::int64_t j = end; j < stride; ++j) row[j] = 0;
+}
+
+/// The same for all queries of head h, in place in `rows` (queries, stride).
+template <std::int64_t kLanes, typename T>
+PETLAB_INLINE void to_all_probabilities(const SequenceAttention<T>& of, std::int64_t h, T scale,
+                                        std::int64_t stride, T* rows) {
+  if (of.window >= 0) {
+    for (std::int64_t i = 0; i < of.queries; ++i) {
+      to_window_probabilities<kLanes>(of, h, i, scale, stride, rows + i * stride);
+    }
+    return;
+  }
+  by_rows(of.queries, [&](auto count, std::int64_t i) PETLAB_INLINE_LAMBDA {
+    to_probabilities<kLanes, count.value>(of, h, i, scale, stride, rows + i * stride);
+  });
+}
+
 template <typename T>
 PETLAB_INLINE T sum_of_lanes(const Vector<T>& of) {
   Vector<T> v = of;
@@ -239,9 +283,7 @@ PETLAB_INLINE void forward_of_few(const SequenceAttention<T>& of, T* output, T* 
         p[i * stride + j] = dot(of.d_head, of.query + i * d_model + head_begin, key);
       }
     }
-    by_rows(of.queries, [&](auto count, std::int64_t i) PETLAB_INLINE_LAMBDA {
-      to_probabilities<kLanes, count.value>(of, h, i, scale, stride, p + i * stride);
-    });
+    to_all_probabilities<kLanes>(of, h, scale, stride, p);
     for (std::int64_t i = 0; i < of.queries; ++i) {
       const T* const row = p + i * stride;
       T* const to = output + i * d_model + head_begin;
@@ -284,9 +326,7 @@ PETLAB_INLINE void forward(const SequenceAttention<T>& of, const T* multipliers,
     transpose_head(of, of.prefix_key, of.key, h, stride, columns);
     multiply<kLanes>(of.queries, stride, of.d_head, of.query + h * of.d_head, d_model, 1, columns,
                      stride, p, stride);
-    by_rows(of.queries, [&](auto count, std::int64_t i) PETLAB_INLINE_LAMBDA {
-      to_probabilities<kLanes, count.value>(of, h, i, scale, stride, p + i * stride);
-    });
+    to_all_probabilities<kLanes>(of, h, scale, stride, p);
     const T* used = p;
     if (multipliers != nullptr) {
       for (std::int64_t i = 0; i < of.queries; ++i) {

@@ -23,6 +23,8 @@ struct SequenceAttention {
   const T* prefix_value = nullptr;
   bool scaled = true;   // scores are divided by sqrt(d_head)
   bool causal = false;  // query i sees the tokens up to i, and the prefix
+  /// Query i sees the tokens from i - window to i + window, and the prefix. -1: all tokens.
+  std::int64_t window = -1;
   /// (heads, 2 · longest - 1), added to the scores. For head h and a token `distance` after its
   /// query, the index is h · (2 · longest - 1) + longest - 1 + distance. Prefixes get no bias.
   /// nullptr: none.

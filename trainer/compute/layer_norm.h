@@ -4,7 +4,8 @@
 
 namespace petlab::trainer {
 
-/// A LayerNorm of the backbone: weight and bias (d_model).
+/// A LayerNorm of the backbone: weight and bias (d_model). Undefined: no bias, which the norms of a
+/// sum in operations.h must have.
 struct LayerNorm {
   Tensor weight;
   Tensor bias;

@@ -1,6 +1,8 @@
 #include "trainer/tokenizers/byte_bpe.h"
 
 #include <fmt/format.h>
+#include <unicode/bytestream.h>
+#include <unicode/normalizer2.h>
 #include <unicode/uchar.h>
 
 #include <algorithm>
@@ -156,7 +158,9 @@ std::vector<std::pair<std::string, std::string>> parse_merges(std::string_view t
 ByteBpe::ByteBpe(Vocabulary vocabulary,
                  const std::vector<std::pair<std::string, std::string>>& merges,
                  const std::string& merges_file, const ByteBpeOptions& options)
-    : vocabulary_(std::move(vocabulary)), add_prefix_space_(options.add_prefix_space) {
+    : vocabulary_(std::move(vocabulary)),
+      add_prefix_space_(options.add_prefix_space),
+      compose_(options.compose) {
   const auto wanted = [&](const std::string& token) {
     const auto id = vocabulary_.find(token);
     if (!id) throw Error(fmt::format("{}: has no token {}", vocabulary_.file(), token));
@@ -194,8 +198,10 @@ ByteBpe::ByteBpe(Vocabulary vocabulary,
   if (!options.cls_token.empty()) special_.before = {wanted(options.cls_token)};
   if (!options.sep_token.empty()) {
     const std::int32_t sep = wanted(options.sep_token);
-    special_.between = {sep, sep};
+    special_.between = {sep};
+    if (!options.single_separator) special_.between.push_back(sep);
     special_.after = {sep};
+    special_.second_type = options.second_type;
   }
   if (!options.pad_token.empty()) special_.pad = wanted(options.pad_token);
   vocab_size_ = vocabulary_.size();
@@ -301,8 +307,30 @@ void ByteBpe::append_word(std::string_view word, Cache* cache,
   if (cached && cache->size() < kMostCached) cache->emplace(std::move(key), std::move(symbols));
 }
 
+std::string ByteBpe::normalize(std::string_view text) const {
+  const bool is_ascii = std::all_of(text.begin(), text.end(),
+                                    [](char c) { return static_cast<signed char>(c) >= 0; });
+  if (!compose_ || is_ascii) return std::string(text);
+  UErrorCode status = U_ZERO_ERROR;
+  const icu::Normalizer2* const nfc = icu::Normalizer2::getNFCInstance(status);
+  std::string composed;
+  icu::StringByteSink<std::string> sink(&composed);
+  if (U_SUCCESS(status)) {
+    nfc->normalizeUTF8(0, {text.data(), static_cast<std::int32_t>(text.size())}, sink, nullptr,
+                       status);
+  }
+  if (U_FAILURE(status)) {
+    throw std::runtime_error(fmt::format("ICU cannot normalise a text: {}", u_errorName(status)));
+  }
+  return composed;
+}
+
 void ByteBpe::append(std::string_view text, std::vector<std::int32_t>& ids) const {
-  std::string with_space;
+  std::string composed, with_space;
+  if (compose_) {
+    composed = normalize(text);
+    text = composed;
+  }
   // Only a plain space counts, not other white space, as in Hugging Face's fast tokenizers.
   if (add_prefix_space_ && !text.starts_with(' ')) {
     with_space.reserve(text.size() + 1);

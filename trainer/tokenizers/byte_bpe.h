@@ -27,12 +27,16 @@ struct ByteBpeOptions {
   std::string cls_token;
   std::string sep_token;
   std::string pad_token;
+  /// A pair is `[CLS] A [SEP] B [SEP]`, as ModernBERT's, not `<s> A </s></s> B </s>`.
+  bool single_separator = false;
+  std::int32_t second_type = 0;  // type id of a pair's second text
+  bool compose = false;          // text is normalised to Unicode's form NFC
   /// Tokens found in the text as written, including cls, sep and pad.
   std::vector<AddedToken> added;
 };
 
-/// GPT-2's and RoBERTa's tokenizer: splits words by GPT-2's pattern, then merges the bytes of each
-/// word in the order of the merges.
+/// GPT-2's, RoBERTa's and ModernBERT's tokenizer: splits words by GPT-2's pattern, then merges the
+/// bytes of each word in the order of the merges.
 class ByteBpe final : public Tokenizer {
  public:
   /// Throws Error, with `merges_file` or the vocabulary's file, if a merge or one of the 256 bytes
@@ -44,7 +48,7 @@ class ByteBpe final : public Tokenizer {
 
  protected:
   void append(std::string_view text, std::vector<std::int32_t>& ids) const override;
-  std::string normalize(std::string_view text) const override { return std::string(text); }
+  std::string normalize(std::string_view text) const override;
 
  private:
   /// The result and the rank of merging two neighbouring tokens.
@@ -62,6 +66,7 @@ class ByteBpe final : public Tokenizer {
 
   Vocabulary vocabulary_;
   bool add_prefix_space_ = false;
+  bool compose_ = false;
   std::array<std::int32_t, 256> byte_ids_{};
   std::vector<Merge> merges_;  // open addressing; the size is a power of two
   // Words recur often. A thread that finds the cache locked does without it.

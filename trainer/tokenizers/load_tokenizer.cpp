@@ -271,8 +271,8 @@ std::unique_ptr<Tokenizer> make_wordpiece(Vocabulary vocabulary, const Settings&
 using Merges = std::vector<std::pair<std::string, std::string>>;
 
 std::unique_ptr<Tokenizer> make_byte_bpe(Vocabulary vocabulary, const Merges& merges,
-                                         const std::string& merges_file, const Settings& settings) {
-  ByteBpeOptions options;
+                                         const std::string& merges_file, const Settings& settings,
+                                         ByteBpeOptions options = {}) {
   options.add_prefix_space = settings.flag("add_prefix_space", false);
   // GPT-2's own vocabulary has no RoBERTa tokens, so texts get no special tokens.
   const std::string kind = settings.text("tokenizer_class", "");
@@ -330,8 +330,12 @@ std::unique_ptr<Tokenizer> make_from_tokenizer_json(const TokenizerFiles::File& 
   settings.complete(json.settings(), file.name);
   if (json.unigram) return make_unigram(std::move(*json.unigram), file.name, settings);
   Vocabulary vocabulary(std::move(json.vocabulary), file.name);
-  return json.byte_bpe ? make_byte_bpe(std::move(vocabulary), json.merges, file.name, settings)
-                       : make_wordpiece(std::move(vocabulary), settings);
+  if (!json.byte_bpe) return make_wordpiece(std::move(vocabulary), settings);
+  ByteBpeOptions options;
+  options.single_separator = json.single_separator;
+  options.second_type = json.second_type;
+  options.compose = json.compose;
+  return make_byte_bpe(std::move(vocabulary), json.merges, file.name, settings, std::move(options));
 }
 
 /// A file of a folder, which may be missing.

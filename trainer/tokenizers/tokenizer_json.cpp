@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "trainer/files/error.h"
 
@@ -78,6 +79,19 @@ void read_vocabulary(const Part& model, TokenizerJson& result) {
   if (result.vocabulary.empty()) model.refuse("vocab", "tokens and their ids");
 }
 
+/// Adds the added tokens, special ones among them, that the model's own vocabulary lacks.
+void add_missing_tokens(const Part& all, TokenizerJson& result) {
+  if (all.at("added_tokens").is_null()) return;
+  std::set<std::string> known;
+  for (const auto& [token, id] : result.vocabulary) known.insert(token);
+  all.each("added_tokens", [&](const Part& token) {
+    if (!token.at("id").is_number_unsigned()) token.refuse("id", "a whole number");
+    const std::string content = token.text("content");
+    if (!known.insert(content).second) return;
+    result.vocabulary.emplace_back(content, token.at("id").get<std::int64_t>());
+  });
+}
+
 /// Each merge is "a b", or ["a", "b"] in newer files.
 void read_merges(const Part& model, TokenizerJson& result) {
   constexpr const char* kWanted = "a list of pairs of tokens";
@@ -124,7 +138,12 @@ void read_byte_bpe(const Part& all, const Part& model, TokenizerJson& result) {
   model.require("byte_fallback", false);
   model.require("ignore_merges", false);
   read_merges(model, result);
-  all.require("normalizer", nullptr);
+  if (!all.at("normalizer").is_null()) {
+    const Part normalizer = all.part("normalizer");
+    if (normalizer.at("type") != "NFC") normalizer.refuse("type", "NFC, or no normalizer");
+    result.compose = true;
+  }
+  add_missing_tokens(all, result);
   const Part cutter = all.part("pre_tokenizer");
   if (cutter.at("type") != "ByteLevel") cutter.refuse("type", "ByteLevel");
   cutter.require("use_regex", true);
@@ -255,7 +274,6 @@ void read_template(const Part& processor, TokenizerJson& result) {
   }
   result.cls_token = special(single[0]);
   result.sep_token = special(single[2]);
-  // [CLS] A [SEP] B [SEP]. RoBERTa's <s> A </s></s> B </s> usually has its own processor.
   const auto token = [](const std::string& name, int type) {
     return Json{{"SpecialToken", {{"id", name}, {"type_id", type}}}};
   };
@@ -264,11 +282,21 @@ void read_template(const Part& processor, TokenizerJson& result) {
   };
   const std::string& cls = result.cls_token;
   const std::string& sep = result.sep_token;
-  const Json wanted = result.byte_bpe ? Json{token(cls, 0), text("A", 0), token(sep, 0),
-                                             token(sep, 0), text("B", 0), token(sep, 0)}
-                                      : Json{token(cls, 0), text("A", 0), token(sep, 0),
-                                             text("B", 1), token(sep, 1)};
-  if (processor.at("pair") != wanted) processor.refuse("pair", wanted.dump());
+  // [CLS] A [SEP] B [SEP]
+  const auto pair = [&](int type) {
+    return Json{token(cls, 0), text("A", 0), token(sep, 0), text("B", type), token(sep, type)};
+  };
+  const Json& found = processor.at("pair");
+  if (!result.byte_bpe) {
+    if (found != pair(1)) processor.refuse("pair", pair(1).dump());
+    return;
+  }
+  result.single_separator = found == pair(0) || found == pair(1);
+  result.second_type = found == pair(1) ? 1 : 0;
+  // RoBERTa's <s> A </s></s> B </s> usually has its own processor.
+  const Json wanted{token(cls, 0), text("A", 0), token(sep, 0),
+                    token(sep, 0), text("B", 0), token(sep, 0)};
+  if (!result.single_separator && found != wanted) processor.refuse("pair", wanted.dump());
 }
 
 }  // namespace

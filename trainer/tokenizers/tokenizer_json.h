@@ -13,7 +13,7 @@
 namespace petlab::trainer {
 
 /// `tokenizer.json`, the single file of Hugging Face's tokenizers library, limited to BERT's
-/// WordPiece, RoBERTa's byte-level BPE and T5's unigram model.
+/// WordPiece, RoBERTa's and ModernBERT's byte-level BPE, and T5's unigram model.
 struct TokenizerJson {
   bool byte_bpe = false;  // else WordPiece, unless `unigram` is set
   std::optional<UnigramModel> unigram = std::nullopt;
@@ -32,6 +32,10 @@ struct TokenizerJson {
   int strip_accents = -1;  // -1: same as lower_case
   bool split_chinese = true;
   bool add_prefix_space = false;
+  // Only for byte_bpe, as in ByteBpeOptions.
+  bool single_separator = false;
+  std::int32_t second_type = 0;
+  bool compose = false;
 };
 
 /// Throws Error, with the file, the field and what was found and expected, for an unsupported

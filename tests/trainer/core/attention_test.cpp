@@ -43,6 +43,7 @@ void compare_attention(const std::vector<Tensor>& found, const std::vector<Tenso
 
 TEST_CASE("the attention kernel matches LibTorch's operations", "[trainer]") {
   const bool first_tokens = GENERATE(false, true);
+  const std::int64_t window = GENERATE(-1, 1, 6);
   const bool with_prefix = GENERATE(false, true);
   const bool with_dropout = GENERATE(false, true);
   const at::ScalarType dtype = GENERATE(at::kFloat, at::kDouble);
@@ -63,7 +64,8 @@ TEST_CASE("the attention kernel matches LibTorch's operations", "[trainer]") {
   const Tensor pk = random_tensor({2, 5, d_model}, 4, dtype);
   const Tensor pv = random_tensor({2, 5, d_model}, 5, dtype);
   const std::optional<Prefix> prefix = with_prefix ? std::optional<Prefix>({pk, pv}) : std::nullopt;
-  const AttentionShape shape{sequences, queries, heads, 2};
+  AttentionShape shape{sequences, queries, heads, 2};
+  shape.window = window;
   Dropout dropout;
   dropout.attention = 0.3;
   dropout.step = 11;

@@ -30,6 +30,8 @@ void each_slot(const std::vector<trainer::Parameter>& parameters,
       for (std::int64_t i = 0; i < all.size(1); ++i) {
         visit(kind + std::to_string(i) + "." + name, all[0][i]);
       }
+    } else if (config.kind == "full_finetuning") {
+      visit("module." + name, all[0]);
     } else if (config.share || config.kind == "prefix") {
       visit("module." + name, all[0][0]);
     } else {
@@ -61,10 +63,10 @@ inline trainer::ModuleRequest module_request(const nlohmann::json& method,
   const std::string variant = method.at("variant");
   trainer::ModuleRequest request;
   request.config.kind = method.at("module");
-  request.config.share = variant != "only_mask";
-  request.config.mask = variant == "only_share" ? metrics::MaskKind::none
-                        : variant == "random"   ? metrics::MaskKind::random
-                                                : metrics::MaskKind::learned;
+  request.config.share = variant != "only_mask" && variant != "plain";
+  request.config.mask = variant == "only_share" || variant == "plain" ? metrics::MaskKind::none
+                        : variant == "random"                         ? metrics::MaskKind::random
+                                                                      : metrics::MaskKind::learned;
   request.config.sparsity_ratio = method.at("k");
   request.config.bottleneck = method.value("bn", 1);
   request.config.rank = method.value("r", 1);

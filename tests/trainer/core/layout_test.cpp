@@ -161,14 +161,14 @@ TEST_CASE("Packed and padded batches give the same loss and gradients", "[traine
       dropout.hidden = 0.2;
       dropout.step = 3;
       dropout.seeds = request.seeds;
-      const EncoderInput packed = pack_padded(batch.ids, batch.mask, {}, encoder.config());
+      const EncoderInput packed = pack_padded(batch.ids, batch.mask, {}, encoder);
 
       const auto run = [&](bool padded) {
         for (Parameter& parameter : parameters) parameter.gradient.zero_();
         module->merge();
         const Tensor first =
             padded ? PaddedEncoder(encoder, *module, dropout, batch).forward()
-                   : encoder.forward(packed, *module, LastLayer::first_tokens, &dropout);
+                   : encoder.encode(packed, *module, LastLayer::first_tokens, &dropout);
         const Tensor loss = summed_loss(
             sweeps::TaskKind::classification,
             head.forward(first, first_token_rows(packed.sequences), &dropout), batch.classes);

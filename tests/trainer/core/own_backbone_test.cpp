@@ -102,7 +102,7 @@ TEST_CASE("init creates a loadable backbone that the seed determines", "[trainer
 
 TEST_CASE("init creates encoders with a new vocabulary", "[trainer]") {
   const OwnWorld world;
-  const std::string type = GENERATE("bert", "roberta");
+  const std::string type = GENERATE("bert", "roberta", "modernbert");
   INFO(type);
   REQUIRE(run_init(world.encoder_options(type, "own")) == 0);
   const auto folder = world.folder.path() / "own";
@@ -110,21 +110,27 @@ TEST_CASE("init creates encoders with a new vocabulary", "[trainer]") {
   const auto tokenizer = load_tokenizer(folder);
   CHECK(model->shape().vocab_size == tokenizer->vocab_size());
   CHECK(model->shape().vocab_size <= 320);
-  const bool roberta = type == "roberta";
+  const bool modern = type == "modernbert";
+  const bool roberta = type != "bert";  // the vocabulary
   // Frequent words are one piece, and no character of the texts is unknown.
   const std::vector<std::int32_t> ids = tokenizer->encode("the texts, wörter").ids;
   CHECK(ids.size() <= 8);
   CHECK(tokenizer->decode(ids, true) == (roberta ? "the texts, wörter" : "the texts, worter"));
   CHECK(tokenizer->decode(tokenizer->encode("line 37").ids, true) == "line 37");
-  const Tensor words = model->weights().find("embeddings.word_embeddings.weight")->second;
+  const auto weight = [&](const char* name) { return model->weights().find(name)->second; };
+  const Tensor words =
+      weight(modern ? "embeddings.tok_embeddings.weight" : "embeddings.word_embeddings.weight");
   CHECK(words.std().item<double>() == Approx(0.05).epsilon(0.05));
-  CHECK(words[roberta ? 1 : 0].abs().max().item<double>() == 0);
   CHECK(words[2].abs().max().item<double>() > 0);
-  CHECK(model->weights()
-            .find("encoder.layer.1.output.dense.bias")
-            ->second.abs()
-            .max()
-            .item<float>() == 0);
+  if (modern) {
+    CHECK(
+        weight("layers.1.mlp.Wo.weight").std().item<double>() ==
+        Approx(0.05 / std::sqrt(2.0 * static_cast<double>(model->shape().layers()))).epsilon(0.1));
+    CHECK(weight("final_norm.weight").min().item<double>() == 1);
+  } else {
+    CHECK(words[roberta ? 1 : 0].abs().max().item<double>() == 0);
+    CHECK(weight("encoder.layer.1.output.dense.bias").abs().max().item<float>() == 0);
+  }
   // The same seed gives the same files.
   REQUIRE(run_init(world.encoder_options(type, "again")) == 0);
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -163,8 +169,10 @@ TEST_CASE("init refuses texts and settings that cannot make a backbone", "[train
     return refusal_of(other);
   };
   CHECK(refusal_of_config(R"({"model_type": "gpt2"})")
-            .ends_with("other.json: model_type: is \"gpt2\", must be t5, bert or roberta"));
-  CHECK(refusal_of_config("{}").ends_with("model_type: is missing, must be t5, bert or roberta"));
+            .ends_with("other.json: model_type: is \"gpt2\", must be t5, bert, roberta or "
+                       "modernbert"));
+  CHECK(refusal_of_config("{}").ends_with(
+      "model_type: is missing, must be t5, bert, roberta or modernbert"));
   CHECK(refusal_of_config(R"({"model_type": "bert", "initializer_range": 0})")
             .ends_with("initializer_range: is 0, must be a number > 0"));
   CHECK(refusal_of_config(R"({"model_type": "bert"})").find("hidden_size") != std::string::npos);

@@ -12,6 +12,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 #include "trainer/backbones/encoder.h"
+#include "trainer/backbones/modernbert_config.h"
 #include "trainer/compute/random_stream.h"
 #include "trainer/compute/tensors.h"
 #include "trainer/files/safetensors.h"
@@ -19,7 +20,8 @@
 
 namespace petlab::testing {
 
-/// A temporary folder with a random backbone of 2 layers, a task of 60 sentences and room for runs.
+/// A temporary folder with a random BERT of 2 layers, a ModernBERT of 4 with the same vocabulary, a
+/// task of 60 sentences and room for runs.
 struct TinyWorld {
   TempDir folder;
 
@@ -29,11 +31,20 @@ struct TinyWorld {
       "intermediate_size": 24, "max_position_embeddings": 16, "type_vocab_size": 2,
       "layer_norm_eps": 1e-12, "hidden_act": "gelu", "pad_token_id": 0,
       "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1})");
-    folder.write(
-        "tiny/vocab.txt",
-        "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ngood\nbad\nfilm\nplot\nis\nthe\nvery\nnot\na\n");
+    folder.write("tiny-modernbert/config.json", R"({"model_type": "modernbert", "vocab_size": 14,
+      "hidden_size": 16, "num_hidden_layers": 4, "num_attention_heads": 2,
+      "intermediate_size": 12, "max_position_embeddings": 16, "norm_eps": 1e-5,
+      "local_attention": 4, "pad_token_id": 0, "attention_dropout": 0.1,
+      "embedding_dropout": 0.1, "mlp_dropout": 0.1, "classifier_dropout": 0.1})");
+    for (const char* name : {"tiny/vocab.txt", "tiny-modernbert/vocab.txt"}) {
+      folder.write(
+          name,
+          "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ngood\nbad\nfilm\nplot\nis\nthe\nvery\nnot\na\n");
+    }
     write_weights("tiny",
                   trainer::encoder_tensors(trainer::read_encoder_config(folder.path() / "tiny")));
+    write_weights("tiny-modernbert", trainer::modernbert_tensors(trainer::read_modernbert_config(
+                                         folder.path() / "tiny-modernbert")));
     const std::vector<std::string> words{"good", "bad", "film", "plot", "is", "the", "very", "not"};
     for (const auto& [name, rows] : {std::pair{"train", 40}, {"dev", 12}, {"test", 8}}) {
       std::string text = "label\tsentence\n";
@@ -58,7 +69,7 @@ struct TinyWorld {
           3, ++number, 0.2,
           {values.mutable_data_ptr<float>(), static_cast<std::size_t>(values.numel())});
       const bool norm =
-          tensor.name.ends_with("LayerNorm.weight") || tensor.name.ends_with("layer_norm.weight");
+          tensor.name.ends_with("Norm.weight") || tensor.name.ends_with("norm.weight");
       if (norm) values += 1;
       tensors.emplace_back(tensor.name, trainer::to_view(values));
     }

@@ -24,12 +24,15 @@ struct Variant {
   const char* kind;
   bool share;
   metrics::MaskKind mask;
+  const char* backbone = "tiny";
 };
 
 protocol::TrialFile trial_of(const TinyWorld& world, const Variant& variant) {
   protocol::TrialFile trial = world.trial(variant.kind);
   trial.config.module.share = variant.share;
   trial.config.module.mask = variant.mask;
+  trial.config.backbone = std::string("./") + variant.backbone;
+  trial.backbone_folder = world.folder.path() / variant.backbone;
   return trial;
 }
 
@@ -54,9 +57,13 @@ TEST_CASE("a trial has the same losses, metrics and artifact when it is rerun or
       Variant{"adapter", true, MaskKind::none}, Variant{"lora", true, MaskKind::learned},
       Variant{"prefix", true, MaskKind::learned}, Variant{"prefix", false, MaskKind::none},
       Variant{"full_finetuning", false, MaskKind::none},
-      Variant{"head_only", false, MaskKind::none});
-  INFO(variant.kind << ", share " << variant.share << ", mask "
-                    << metrics::to_string(variant.mask));
+      Variant{"head_only", false, MaskKind::none},
+      Variant{"adapter", true, MaskKind::learned, "tiny-modernbert"},
+      Variant{"lora", false, MaskKind::none, "tiny-modernbert"},
+      Variant{"prefix", true, MaskKind::learned, "tiny-modernbert"},
+      Variant{"full_finetuning", false, MaskKind::none, "tiny-modernbert"});
+  INFO(variant.backbone << ", " << variant.kind << ", share " << variant.share << ", mask "
+                        << metrics::to_string(variant.mask));
   const protocol::TrialFile trial = trial_of(world, variant);
   const Run whole = train(world.attempt("whole", trial));
   INFO(whole.log);
@@ -108,8 +115,8 @@ TEST_CASE("an artifact alone gives its trial's test metrics", "[trainer]") {
   const Variant variant = GENERATE(
       Variant{"adapter", true, MaskKind::learned}, Variant{"adapter", false, MaskKind::learned},
       Variant{"adapter", true, MaskKind::random}, Variant{"lora", false, MaskKind::none},
-      Variant{"prefix", true, MaskKind::learned},
-      Variant{"full_finetuning", false, MaskKind::none});
+      Variant{"prefix", true, MaskKind::learned}, Variant{"full_finetuning", false, MaskKind::none},
+      Variant{"lora", false, MaskKind::none, "tiny-modernbert"});
   const protocol::TrialFile trial = trial_of(world, variant);
   const auto attempt = world.attempt("runs", trial);
   const Run run = train(attempt);

@@ -104,10 +104,12 @@ std::vector<std::pair<bool, MaskKind>> forms_of(const std::string& kind) {
 
 TEST_CASE("an encoder's trials on a device have the CPU's numbers", "[trainer][device]") {
   const TinyWorld world;
+  const std::string backbone = GENERATE("tiny", "tiny-modernbert");
   for (const std::string kind : {"adapter", "lora", "prefix", "full_finetuning", "head_only"}) {
     for (const auto& [share, mask] : forms_of(kind)) {
-      INFO(kind << (share ? " shared " : " ") << static_cast<int>(mask));
+      INFO(backbone << " " << kind << (share ? " shared " : " ") << static_cast<int>(mask));
       protocol::TrialFile trial = world.trial(kind);
+      trial.backbone_folder = world.folder.path() / backbone;
       trial.config.module.share = share;
       trial.config.module.mask = mask;
       trial.config.training.epochs = 1;

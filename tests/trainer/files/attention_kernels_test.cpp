@@ -24,6 +24,7 @@ struct Case {
   std::int64_t heads = 3, d_head = 5, queries = 7, tokens = 21, prefix_length = 4;
   std::vector<T> query, key, value, prefix_key, prefix_value, multipliers, output_gradient;
   double scale = 1;  // of kept probabilities with dropout
+  std::int64_t window = -1;
 
   Case(std::int64_t wanted_queries, std::int64_t prefix, bool dropout, std::int64_t width = 5) {
     d_head = width;
@@ -44,17 +45,22 @@ struct Case {
   }
 
   std::int64_t keys() const { return prefix_length + tokens; }
+  bool sees(std::int64_t i, std::int64_t j) const {
+    return window < 0 || j < prefix_length || std::abs(j - prefix_length - i) <= window;
+  }
   SequenceAttention<T> sequence() const {
-    return {heads,
-            d_head,
-            queries,
-            tokens,
-            prefix_length,
-            query.data(),
-            key.data(),
-            value.data(),
-            prefix_key.data(),
-            prefix_value.data()};
+    SequenceAttention<T> all{heads,
+                             d_head,
+                             queries,
+                             tokens,
+                             prefix_length,
+                             query.data(),
+                             key.data(),
+                             value.data(),
+                             prefix_key.data(),
+                             prefix_value.data()};
+    all.window = window;
+    return all;
   }
   const T* dropped() const { return multipliers.empty() ? nullptr : multipliers.data(); }
 };
@@ -83,6 +89,7 @@ Plain plain_attention(const Case<T>& of) {
       std::vector<double> p(at(of.keys())), kept(at(of.keys())), to_p(at(of.keys()));
       double sum = 0;
       for (std::int64_t j = 0; j < of.keys(); ++j) {
+        if (!of.sees(i, j)) continue;
         double score = 0;
         for (std::int64_t c = h * of.d_head; c < (h + 1) * of.d_head; ++c) {
           score += static_cast<double>(of.query[at(i * d + c)]) * row(of.prefix_key, of.key, j, c);
@@ -158,6 +165,25 @@ TEST_CASE("attention and its gradients match the formulas", "[trainer][files]") 
         for (const std::int64_t d_head : {5, 37}) {
           check_attention(Case<float>(queries, prefix, dropout, d_head), vectors, 2e-5);
           check_attention(Case<double>(queries, prefix, dropout, d_head), vectors, 1e-12);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("attention with a window matches the formulas", "[trainer][files]") {
+  const VectorWidth vectors = GENERATE(VectorWidth::widest, VectorWidth::narrow);
+  for (const std::int64_t window : {0, 3, 15, 100}) {
+    for (const std::int64_t queries : {1, 8, 21}) {
+      for (const std::int64_t prefix : {0, 4}) {
+        for (const bool dropout : {false, true}) {
+          INFO("window " << window << ", " << queries << " queries, prefix " << prefix
+                         << ", dropout " << dropout);
+          Case<float> single(queries, prefix, dropout, 37);
+          Case<double> with_double(queries, prefix, dropout, 5);
+          single.window = with_double.window = window;
+          check_attention(single, vectors, 2e-5);
+          check_attention(with_double, vectors, 1e-12);
         }
       }
     }

@@ -133,11 +133,16 @@ TEST_CASE("Generated adapters cannot be exported because their layers store no w
 
 TEST_CASE("A module that does not fit the backbone is not exported", "[trainer]") {
   const LayeredModule module = layered_module(hybrid_artifact(), hybrid_config(), "films");
-  EncoderConfig encoder;
+  petlab::sweeps::BackboneShape encoder;
+  encoder.model_type = "bert";
   encoder.d_model = 2;
-  encoder.num_layers = 3;
+  encoder.encoder_layers = 3;
   CHECK_THROWS_WITH(module_files(module_format("adapterhub"), module, encoder, "tiny"),
                     "tiny: the backbone has 3 layers of 2, must have the module's 2 of 2");
+  encoder.model_type = "modernbert";
+  CHECK_THROWS_WITH(module_files(module_format("adapterhub"), module, encoder, "tiny"),
+                    "tiny: model_type is modernbert, must be one of these with --format "
+                    "adapterhub: bert roberta");
 }
 
 TEST_CASE("A configuration nested too deep is refused", "[trainer]") {
@@ -159,13 +164,17 @@ TEST_CASE("Modules that the libraries saved are read, stored as artifacts and wr
   const auto found_golden = petlab::testing::golden("petl");
   if (!found_golden) return;
   const std::filesystem::path& golden = *found_golden;
-  const ModuleBackbone backbone = open_module_backbone(golden / "backbone_roberta");
   for (const auto& [format, folder] : {std::pair{"peft", "lib_lora_roberta_a8/peft_checkpoint"},
                                        {"peft", "lib_lora_roberta_a12/peft_checkpoint"},
+                                       {"peft", "lib_lora_modernbert/peft_checkpoint"},
                                        {"adapterhub", "lib_adapter_roberta/library_checkpoint"}}) {
     INFO(folder);
-    LayeredModule module = module_format(format).read(golden / folder, backbone);
-    CHECK(module.size == 8);
+    const bool modern = std::string(folder).find("modernbert") != std::string::npos;
+    const ModuleBackbone backbone =
+        open_module_backbone(golden / (modern ? "backbone_modernbert" : "backbone_roberta"));
+    LayeredModule module = read_module(module_format(format), golden / folder, backbone);
+    CHECK(module.size == (modern ? 2 : 8));
+    if (modern) CHECK(module.alpha == 3);
     CHECK(module.head.outputs() == 3);
     module.head.task = "films";
     const Artifact artifact = unshared_artifact(module, "tiny", 40);
@@ -177,7 +186,7 @@ TEST_CASE("Modules that the libraries saved are read, stored as artifacts and wr
       CHECK(same.weights.at(name).values == weight.values);
     }
     // Compares with the tensors that the library saved, by name.
-    const auto files = module_files(module_format(format), same, backbone.config, "tiny");
+    const auto files = module_files(module_format(format), same, backbone.shape, "tiny");
     StoredWeights saved = open_weights_file(
         golden / folder /
         (std::string(format) == "peft" ? "adapter_model.safetensors" : "adapter.safetensors"));

@@ -23,6 +23,7 @@ library_venv.enter("PEFT and AdapterHub are")
 sys.path.insert(0, str(SOURCE / "tests/end_to_end"))
 import adapters  # noqa: E402
 import peft  # noqa: E402
+import safetensors.torch  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
 import tiny_world  # noqa: E402
@@ -227,6 +228,37 @@ class ModuleFormats(TinyWorld):
                 # 32 bits for A and B of query and value in each layer; the head is not counted.
                 self.assertEqual(storage["bls_bits"], 32 * 4 * 5 * D_MODEL * LAYERS)
                 shutil.rmtree(self.root / "out")
+
+    def test_exported_lora_of_a_modernbert_computes_the_same_in_peft(self):
+        shutil.copytree(self.root / "roberta", self.root / "modern")
+        torch.manual_seed(8)
+        vocabulary = len(json.loads((self.root / "modern/vocab.json").read_text()))
+        transformers.ModernBertModel(transformers.ModernBertConfig(
+            vocab_size=vocabulary, max_position_embeddings=60, pad_token_id=1, bos_token_id=0, eos_token_id=2,
+            cls_token_id=0, sep_token_id=2, num_labels=3, local_attention=4, reference_compile=False,
+            **SHAPE | {"num_attention_heads": 2})).save_pretrained(self.root / "modern")
+        artifact = self.train("modern", "lora", {"one": f"task: films.yaml, {SINGLE['propetl']}"},
+                              "rank: 5, alpha: 7")["one"]
+        self.trainer("export", "--artifact", artifact, "--format", "peft", "--out", "out")
+        base = transformers.AutoModel.from_pretrained(self.root / "modern")
+        model = peft.PeftModel.from_pretrained(base, self.root / "out").eval()
+        head = safetensors.torch.load_file(self.root / "out/head.safetensors")
+        ours = self.predicted(artifact)
+        for one in (model, model.merge_and_unload()):
+            with torch.no_grad():
+                first = one(**self.inputs("roberta")).last_hidden_state[:, 0]
+            inner = torch.tanh(first @ head["dense.weight"].T + head["dense.bias"])
+            self.same(ours, inner @ head["out_proj.weight"].T + head["out_proj.bias"])
+        self.trainer("import", "--format", "peft", "--from", "out", "--backbone", "./modern", "--out", "again.petl",
+                     "--task", "films.yaml")
+        self.assertTrue(torch.equal(self.predicted("again.petl"), ours))
+        # What reaches the keys has no counterpart.
+        weights = safetensors.torch.load_file(self.root / "out/adapter_model.safetensors")
+        name = "base_model.model.layers.1.attn.Wqkv.lora_B.weight"
+        weights[name][D_MODEL + 1, 0] = 1
+        safetensors.torch.save_file(weights, self.root / "out/adapter_model.safetensors")
+        self.refused(f"tensor {name} acts on keys, or mixes queries and values, must be 0 there: ", "import",
+                     "--format", "peft", "--from", "out", "--backbone", "./modern", "--out", "bad.petl")
 
     def test_hybrid_masks_are_merged_for_the_named_task(self):
         for kind, artifact in self.multi("lora", "rank: 4, alpha: 8"):
