@@ -109,6 +109,15 @@ int list_reports(std::ostream& out) {
   return kDone;
 }
 
+// Learns the catalogs of the database. Mistakes in a definition are reported without one.
+void learn_fields(const std::string& named) {
+  try {
+    const results::Reader reader(database_to_read(named));
+  } catch (const std::exception&) {
+    // Reported when the report is made.
+  }
+}
+
 // Only pages have the trials: telling them takes longer than a table.
 bool makes_pages(const ReportOptions& options) {
   return (options.formats.empty() && !options.out.empty()) ||
@@ -177,11 +186,11 @@ int report(const ReportOptions& options, const Streams& streams) {
   const std::vector<const reports::Format*> formats = formats_of(options);
   const reports::Show show = show_of(options.show);
   const bool without_definition = options.report == kAllReports || options.report == kCurveReport;
-  const std::filesystem::path database = database_to_read(options.database);
-  // Before the definition, which may name the fields that the database's catalogs declare.
-  const results::Reader reader(database);
+  // First, because a definition may name the fields that the database's catalogs declare.
+  learn_fields(options.database);
   const reports::Definition definition =
       without_definition ? reports::Definition() : definition_named(options.report);
+  const std::filesystem::path database = database_to_read(options.database);
   const For what = makes_pages(options) ? For::page : For::text;
   reports::Report whole;
   if (options.report == kAllReports) {

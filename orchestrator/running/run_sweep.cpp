@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -241,14 +242,24 @@ std::vector<std::string> ids_of(const sweeps::Sweep& sweep) {
 
 // Captures the code of the worker, and compares it with what the trials of the sweep ran. Throws
 // std::invalid_argument if they differ and the user wants them equal.
-void look_at_code(const sweeps::Sweep& sweep, const RunRequest& request,
-                  const sweeps::Environment& environment, const WorkerDescription& worker,
-                  const results::Reader& reader, RunOptions& options, RunObserver& observer) {
+void look_at_code(const sweeps::Sweep& sweep, const sweeps::Locations& locations,
+                  const RunRequest& request, const sweeps::Environment& environment,
+                  const WorkerDescription& worker, const results::Reader& reader,
+                  RunOptions& options, RunObserver& observer) {
   options.code = std::make_shared<CodeCapture>(request.worker, environment);
   options.code_at_start = code_now(options.code->now(), worker.provenance);
   std::vector<std::string> ids = ids_of(sweep);
   std::erase_if(
       ids, [&](const std::string& id) { return is_rerun(options, id, sweeps::TrialState::done); });
+  if (options.rerun_stale) {
+    std::set<std::string> stale;
+    const std::vector<TrialPlan> plans = plan_sweep(sweep, locations, environment, request.database,
+                                                    request.runs, request.worker, options.retries);
+    for (std::size_t at = 0; at < plans.size(); ++at) {
+      if (plans[at].state == sweeps::TrialState::stale) stale.insert(sweep.trials[at].id.value);
+    }
+    std::erase_if(ids, [&](const std::string& id) { return stale.contains(id); });
+  }
   const ChangedCode changed = changed_code(reader, options.runs, ids, options.code_at_start);
   if (const std::string text = changed_code_text(changed); !text.empty()) {
     if (options.strict_code) {
@@ -361,7 +372,7 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
   results::Store store(request.database);
   const sweeps::Sweep& requested = request.part ? *request.part : sweep;
   if (is_new) note_unknown_attempts(requested, request, store, observer);
-  look_at_code(requested, request, environment, worker, store.read(), options, observer);
+  look_at_code(requested, locations, request, environment, worker, store.read(), options, observer);
   record(store, request.runs, sweep);
   if (request.part) leave_out(sweep, requested, options, observer);
   const std::string former =

@@ -182,6 +182,8 @@ class Schema(TinyWorld):
         validators = {kind: self.schema(kind) for kind in counts}
         for folder in ("sweeps", "examples", "reports/definitions"):
             for file in sorted((SOURCE / folder).rglob("*.yaml")):
+                if file.parent.name == "llama":
+                    continue  # of a worker's catalog: own_catalog.py
                 with self.subTest(file.relative_to(SOURCE)):
                     content = yaml.load(file.read_text(), Loader)
                     kind = next(kind for kind in ("report", "sweep", "task") if kind in content)

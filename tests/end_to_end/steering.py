@@ -311,7 +311,7 @@ class WhereNumbersComeFrom(Steering):
         machine = json.loads(row["petlab_said"])
         self.assertEqual(set(machine) - {"gpu_driver"}, {
             "version", "commit", "clean", "compiler", "flags", "sweep_digest", "overrides",
-            "processor", "kernel"})
+            "processor", "kernel", "code", "script"})
         self.assertEqual((row["commit"], row["compiler"], row["processor"]),
                          (machine["commit"], machine["compiler"], machine["processor"]))
         self.assertEqual(row["commit"] == "unknown", row["clean"] is None)
@@ -348,7 +348,9 @@ class WhereNumbersComeFrom(Steering):
                     "SELECT * FROM sweep_texts ORDER BY 1"):
             self.assertEqual(self.query(sql, "new.db"), self.query(sql))
         self.assertEqual(len(self.query("SELECT * FROM sweep_texts")), 2)
-        self.assertEqual(self.query("SELECT count(*) AS n FROM provenance_texts"), [{"n": 3}])
+        # Of each sweep petlab's, and the worker's.
+        self.assertEqual(self.query("SELECT count(*) AS n FROM (SELECT petlab FROM provenance UNION SELECT worker FROM "
+                                    "provenance)"), [{"n": 3}])
 
     def test_a_text_that_does_not_belong_to_its_name_is_skipped(self):
         self.assertEqual(self.run_scripted("--only", "seed=1").code, 0)

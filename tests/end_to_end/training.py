@@ -364,7 +364,7 @@ class Training(TinyWorld):
         self.assertEqual(plan.code, 0, plan)
         self.assertIn("\n      1 stale\n", plan.out)
         self.assertIn(f" numerics version was {version}, is {version}-next now (--rerun stale "
-                      f"reruns it)\n", plan.out)
+                      f"reruns it); ran other code: next-trainer\n", plan.out)
 
     def test_a_failing_trial_ends_the_run_with_1_and_ctrl_c_twice_with_3(self):
         self.write("sweep.yaml", SWEEP.replace("mask_learning_rate: 5e-2", "max_grad_norm: 0") +

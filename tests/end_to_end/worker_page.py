@@ -12,7 +12,7 @@ from scripted_world import METRICS, ScriptedWorld
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/guides/another-model.md"
-WITH_PACKAGE, BARE = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+WITH_PACKAGE, *_, BARE = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
 
 
 class WorkerPage(ScriptedWorld):
