@@ -3,9 +3,14 @@
 #include <fmt/core.h>
 
 #include <array>
+#include <functional>
+#include <map>
+#include <mutex>
 #include <stdexcept>
+#include <string>
 
 #include "base/nearest_word.h"
+#include "base/shown.h"
 #include "metrics/bleu.h"
 #include "metrics/chrf.h"
 #include "metrics/correlation.h"

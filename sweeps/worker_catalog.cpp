@@ -210,7 +210,8 @@ std::vector<std::string> fields_outside_module() {
 }
 
 void read_defaults(const json& entries, WorkerCatalog& catalog) {
-  for (const auto& [name, value] : entries.items()) {
+  for (const auto& [key, value] : entries.items()) {
+    const std::string& name = key;  // clang 14 captures no structured bindings
     const auto fields = internal::builtin_fields();
     const auto field = std::find_if(fields.begin(), fields.end(),
                                     [&](const Field& row) { return row.name == name; });
