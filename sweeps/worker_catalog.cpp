@@ -6,10 +6,13 @@
 #include <atomic>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "base/shallow_json.h"
 #include "base/shown.h"
@@ -475,7 +478,9 @@ void learn(const WorkerCatalog& added) {
   for (const DeclaredMetric& metric : added.metrics) {
     metrics::declare_direction(metric.name, metric.higher_is_better);
   }
-  static std::deque<WorkerCatalog> kept;
+  // Never freed, because rows and spans from before point into them.
+  static auto& kept = *new std::deque<WorkerCatalog>;
+  static auto& states = *new std::vector<std::unique_ptr<const internal::Vocabulary>>;
   const WorkerCatalog& catalog = kept.emplace_back(added);
   auto next = std::make_unique<internal::Vocabulary>(known);
   for (const DeclaredField& field : catalog.fields) {
@@ -490,7 +495,7 @@ void learn(const WorkerCatalog& added) {
   std::erase_if(next->modules, [&](const ModuleRow& row) { return row.catalog == catalog.id; });
   for (ModuleRow& row : rows_of(catalog)) next->modules.push_back(std::move(row));
   next->catalogs.push_back(&catalog);
-  current = next.release();
+  current = states.emplace_back(std::move(next)).get();
 }
 
 const WorkerCatalog* find_catalog(std::string_view id) {

@@ -24,7 +24,7 @@ PlanOverview plan_overview(const std::vector<std::string>& files, const SweepArg
   for (const std::string& file : files) {
     SweepArguments one = arguments;
     one.file = file;
-    const sweeps::Sweep sweep = one.load(locations, sweeps::process_environment());
+    const sweeps::Sweep sweep = one.load(locations, environment);
     const std::vector<orchestrator::TrialPlan> plans = orchestrator::plan_sweep(
         sweep, locations, environment, one.database_path(), one.runs_path(), worker, retries);
     PlanOverview::Row& row = overview.rows.emplace_back();
