@@ -9,8 +9,6 @@ scripts/library_venv.sh.
 import math
 import pathlib
 import signal
-import subprocess
-import sys
 
 import tiny_world
 from scripted_world import METRICS, ScriptedWorld
@@ -159,9 +157,5 @@ class HfWorkers(ScriptedWorld):
 
 
 if __name__ == "__main__":
-    there = subprocess.run([SOURCE / "scripts/library_venv.sh", "--there"], stdout=subprocess.PIPE, text=True)
-    if there.returncode != 0:
-        print("skipped: transformers is not there; scripts/setup.sh --dev installs it")
-        sys.exit(77)
-    PYTHON = there.stdout.strip()
+    PYTHON = tiny_world.python_with_libraries()
     tiny_world.main()

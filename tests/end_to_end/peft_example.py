@@ -7,8 +7,6 @@ The exit code is 77 (skipped) without the libraries of scripts/library_venv.sh.
 """
 import pathlib
 import signal
-import subprocess
-import sys
 
 import tiny_world
 from scripted_world import METRICS, ScriptedWorld
@@ -69,10 +67,5 @@ class PeftExample(ScriptedWorld):
 
 
 if __name__ == "__main__":
-    there = subprocess.run([SOURCE / "scripts/library_venv.sh", "--there"], stdout=subprocess.PIPE,
-                           text=True)
-    if there.returncode != 0:
-        print("skipped: PEFT is not there; scripts/setup.sh --dev installs it")
-        sys.exit(77)
-    PYTHON = there.stdout.strip()
+    PYTHON = tiny_world.python_with_libraries()
     tiny_world.main()

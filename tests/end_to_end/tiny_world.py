@@ -226,6 +226,16 @@ class TinyWorld(unittest.TestCase):
             if file.exists() else []
 
 
+def python_with_libraries():
+    """Returns the interpreter that has PyTorch and Hugging Face's libraries; exits with 77 without one."""
+    there = subprocess.run([pathlib.Path(__file__).resolve().parents[2] / "scripts/library_venv.sh", "--there"],
+                           stdout=subprocess.PIPE, text=True)
+    if there.returncode != 0:
+        print("skipped: Hugging Face's libraries are not installed; scripts/setup.sh --dev installs them")
+        sys.exit(77)
+    return there.stdout.strip()
+
+
 def main():
     """Runs the cases of the calling file. Its first argument is the folder of the programs."""
     if not PETLAB.is_file():
