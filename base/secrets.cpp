@@ -136,7 +136,7 @@ bool is_secret_value(NameKind kind, std::string_view value) {
     text = value.substr(0, end);
   }
   if (text.empty() || text.front() == '$' || text.front() == '{' || text.front() == '<') {
-    return false;  // a variable or a placeholder
+    return false;  // `$TOKEN`, `{token}` and `<token>` name a secret but contain none
   }
   if (kind == NameKind::password && quoted) return true;
   const std::size_t least = kind == NameKind::key ? 16 : 8;

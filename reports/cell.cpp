@@ -1,3 +1,4 @@
+// In one file because every step from trials to a printed value works on the same samples.
 #include "reports/cell.h"
 
 #include <fmt/format.h>

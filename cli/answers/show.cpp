@@ -113,7 +113,7 @@ Shown read_trial(const ShowArguments& arguments) {
   return shown;
 }
 
-// The attempt whose provenance is told: the result's, else the last.
+// The attempt whose provenance is shown: the one with the result, else the last.
 const results::AttemptFacts* told_attempt(const results::TrialFacts& facts) {
   for (const results::AttemptFacts& attempt : facts.attempts) {
     if (attempt.attempt.number == facts.result_attempt) return &attempt;
@@ -359,7 +359,7 @@ void print_shown(const Shown& shown, std::ostream& out) {
   print_pairs(out, "provenance", pairs);
 }
 
-// Reads what the attempt ran whose provenance is told.
+// Reads what told_attempt() ran.
 ShownCode read_code(const ShowArguments& arguments) {
   const std::filesystem::path database = arguments.database_path();
   const results::Reader reader(database);

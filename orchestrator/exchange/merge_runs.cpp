@@ -144,10 +144,8 @@ class TakeOver {
         continue;  // Reported when that folder was read, as is a mismatch.
       }
       const std::string digest = base::sha256(text);
-      if ((is_code ? protocol::code_record_file(runs_, digest)
-                   : protocol::sweep_text_file(runs_, digest)) != here) {
-        continue;
-      }
+      const auto file_of = is_code ? protocol::code_record_file : protocol::sweep_text_file;
+      if (file_of(runs_, digest) != here) continue;
       fs::create_directories(here.parent_path(), error);
       base::write_file_atomically(here, text);
       if (is_code) continue;  // the database has only its digest

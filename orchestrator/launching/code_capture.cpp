@@ -219,7 +219,7 @@ void each_entry(std::string_view text, const Take& take) {
 }
 
 // The path in the first line of a file's diff, `diff --git a/PATH b/PATH`. Without renames, both
-// are the same, so the second half of the line is the path, whatever its characters.
+// are the same, so the path is the second half of the line, even if it contains spaces.
 std::string path_of_diff(std::string_view part) {
   constexpr std::string_view kBegin = "diff --git ";
   std::string_view both = part.substr(kBegin.size(), part.find('\n') - kBegin.size());

@@ -1,3 +1,4 @@
+// In one file because its loops are compiled with flags of their own and inlined into each other.
 #include "trainer/compute/attention_kernels.h"
 
 #include <algorithm>
