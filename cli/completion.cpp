@@ -65,6 +65,10 @@ struct CompletionArguments {
 std::vector<std::string> values_behind(const std::string& command, const std::string& option,
                                        const std::filesystem::path& database) {
   std::vector<std::string> values;
+  if (option == "--by" || option == "--pivot" || option == "--where" || option == "--only" ||
+      option == "--set") {
+    learn_declared_words(database);
+  }
   if (option == "--by" || option == "--pivot" || option == "--where" || option == "--only") {
     for (const results::Word& word : results::words()) {
       const bool condition = option == "--where" || option == "--only";

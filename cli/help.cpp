@@ -4,17 +4,23 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <ostream>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "base/nearest_word.h"
 #include "cli/command_line.h"
 #include "cli/former_names.h"
+#include "cli/options/database_option.h"
+#include "cli/options/sweep_arguments.h"
 #include "cli/options/version.h"
 #include "cli/output/answer_output.h"
 #include "results/words.h"
 #include "sweeps/fields.h"
+#include "sweeps/locations.h"
 
 namespace petlab::cli {
 namespace {
@@ -24,6 +30,8 @@ using results::Value;
 struct HelpArguments {
   std::vector<std::string> topic;  // the words of a command, or `fields`
   bool man = false;
+  std::filesystem::path database;
+  std::string worker;
 };
 
 // Prints all words for --where, --by and --pivot, and configuration fields as sweep files spell
@@ -113,12 +121,18 @@ void print_command_help(const std::vector<std::string>& topic, CLI::App& root, s
 }
 
 int help(const HelpArguments& arguments, CLI::App& root, std::ostream& out) {
+  const bool is_about_fields = !arguments.topic.empty() && arguments.topic.front() == "fields";
+  if (!is_about_fields && !(arguments.worker.empty() && arguments.database.empty())) {
+    throw std::invalid_argument("--worker and --db only apply to petlab help fields");
+  }
   if (arguments.man) {
     print_man(root, out);
   } else if (arguments.topic.empty()) {
     // root.help() would print the help of the chosen command, which is this one.
     out << root.get_formatter()->make_help(&root, "petlab", CLI::AppFormatMode::Normal);
-  } else if (arguments.topic.front() == "fields") {
+  } else if (is_about_fields) {
+    catalog_of_worker(arguments.worker, sweeps::process_environment());
+    learn_declared_words(arguments.database);
     print_fields(out);
   } else {
     print_command_help(arguments.topic, root, out);
@@ -134,6 +148,9 @@ std::function<int()> make_help(CLI::App& app, Streams streams) {
                                      "a command, or fields: the words of --where and --by");
   app.add_flag("--man", arguments->man, "print the manual page (petlab help --man | man -l -)")
       ->excludes(topic);
+  add_database_option(app, arguments->database);
+  app.add_option("--worker", arguments->worker, "fields: with those that this worker declares")
+      ->type_name("COMMAND");
   return [arguments, streams, &app] { return help(*arguments, *app.get_parent(), streams.out); };
 }
 

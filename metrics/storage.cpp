@@ -8,24 +8,27 @@
 namespace petlab::metrics {
 namespace {
 
-void require_positive(const char* field, std::int64_t value) {
+void require_positive(std::string_view field, std::int64_t value) {
   if (value <= 0) throw std::invalid_argument(fmt::format("{} is {}, must be > 0", field, value));
 }
 
 void require_storage(const ModuleStorage& module) {
-  require_positive("d_model", module.d_model);
+  if (module.d_model != 0) require_positive("d_model", module.d_model);
   require_positive("layers", module.layers);
-  require_positive("the module's size", module.size);
   require_positive("tasks", module.tasks);
-  if (module.family == ModuleFamily::hypernetwork) {
-    require_positive("the hypernetwork's embedding", module.hypernetwork.embedding);
-    require_positive("the hypernetwork's hidden size", module.hypernetwork.hidden);
-    require_positive("the hypernetwork's projected size", module.hypernetwork.projected);
-    if (module.share || module.mask != MaskKind::none) {
+  const StorageFormula& formula = *module.formula;
+  if (!formula.sizes.empty()) require_positive(formula.sizes.front().field, module.size);
+  for (std::size_t i = 1; i < formula.sizes.size(); ++i) {
+    const std::int64_t value = module.other_sizes.at(i - 1);  // 0 for a switch
+    if (value < 0) {
       throw std::invalid_argument(
-          fmt::format("a hypernetwork is neither shared nor masked: share is {}, mask is {}",
-                      module.share, to_string(module.mask)));
+          fmt::format("{} is {}, must be >= 0", formula.sizes[i].field, value));
     }
+  }
+  if (formula.per_model && (module.share || module.mask != MaskKind::none)) {
+    throw std::invalid_argument(
+        fmt::format("{} is neither shared nor masked: share is {}, mask is {}", formula.kind,
+                    module.share, to_string(module.mask)));
   }
   if (module.mask == MaskKind::none) return;
   if (!(module.sparsity_ratio > 0 && module.sparsity_ratio <= 1)) {
@@ -49,68 +52,22 @@ std::int64_t attention_width(const ModuleStorage& module) {
   return module.attention_width > 0 ? module.attention_width : module.d_model;
 }
 
-struct Matrices {
-  std::int64_t count = 0;
-  std::int64_t elements = 0;
-};
-
-// Number of values in both stacks' generators and the tasks' embeddings.
-std::int64_t hypernetwork_numbers(const ModuleStorage& module) {
-  const auto& [embedding, hidden, projected] = module.hypernetwork;
-  const auto linear = [](std::int64_t in, std::int64_t out) { return in * out + out; };
-  // Down and up projections with biases, and the norm's weight and bias, all generated from the
-  // projection.
-  const std::int64_t generated =
-      2 * module.size * module.d_model + module.size + 3 * module.d_model;
-  const std::int64_t generator = linear(3 * embedding, hidden) + linear(hidden, projected) +
-                                 2 * projected + linear(projected, generated);
-  // Each task, each layer and two positions in each stack have an embedding.
-  return (module.tasks + module.layers + 4) * embedding + 2 * generator;
-}
-
-// Weight matrices of one layer's module with separate masks, all of the same size.
-std::vector<Matrices> masked_matrices(const ModuleStorage& module) {
-  switch (module.family) {
-    case ModuleFamily::adapter:
-      return {{2, module.size * module.d_model}};
-    case ModuleFamily::lora:
-      return {{2, module.size * module.d_model}, {2, module.size * attention_width(module)}};
-    case ModuleFamily::prefix:
-      return {{1, 2 * module.size * attention_width(module)}};
-    case ModuleFamily::hypernetwork:
-      return {{1, hypernetwork_numbers(module)}};
+SizeValues values_of(const ModuleStorage& module) {
+  SizeValues values{{"L", module.layers}, {"T", module.tasks}};
+  if (module.d_model > 0) {
+    values.insert(values.end(), {{"d", module.d_model}, {"w", attention_width(module)}});
   }
-  return {};
+  const std::vector<SizeName>& sizes = module.formula->sizes;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    values.emplace_back(sizes[i].name, i == 0 ? module.size : module.other_sizes[i - 1]);
+  }
+  for (const auto& [name, number] : module.numbers) values.emplace_back(name, number);
+  return values;
 }
 
 // Number of modules of module_size().
 std::int64_t modules_of(const ModuleStorage& module) {
-  const bool one = module.share || module.family == ModuleFamily::hypernetwork;
-  return one ? 1 : module.layers;
-}
-
-struct FormulaWords {
-  std::string_view weights;
-  std::string_view kept_weights;
-  std::string_view biases;
-};
-
-FormulaWords formula_words(const ModuleStorage& module) {
-  const bool wide = attention_width(module) != module.d_model;
-  switch (module.family) {
-    case ModuleFamily::adapter:
-      return {"2·bn·d", "2·k·bn·d", " + bn + d"};
-    case ModuleFamily::lora:
-      if (wide) return {"2·r·(d + w)", "2·k·r·(d + w)", ""};
-      return {"4·r·d", "4·k·r·d", ""};
-    case ModuleFamily::prefix:
-      if (wide) return {"2·l·w", "2·k·l·w", ""};
-      return {"2·l·d", "2·k·l·d", ""};
-    case ModuleFamily::hypernetwork:
-      return {"(T + L + 4)·E + 2·((3·E + 1)·H + (H + 1)·P + 2·P + (P + 1)·(2·bn·d + bn + 3·d))", "",
-              ""};
-  }
-  return {};
+  return module.share || module.formula->per_model ? 1 : module.layers;
 }
 
 constexpr std::int64_t kValueBits = 32;
@@ -127,28 +84,6 @@ std::string_view to_string(MaskKind mask) {
       return "random";
   }
   return "none";
-}
-
-std::string_view to_string(ModuleFamily family) {
-  switch (family) {
-    case ModuleFamily::adapter:
-      return "adapter";
-    case ModuleFamily::lora:
-      return "lora";
-    case ModuleFamily::prefix:
-      return "prefix";
-    case ModuleFamily::hypernetwork:
-      return "hyperformer++";
-  }
-  return "";
-}
-
-std::optional<ModuleFamily> module_family_from(std::string_view text) {
-  for (const ModuleFamily family : {ModuleFamily::adapter, ModuleFamily::lora, ModuleFamily::prefix,
-                                    ModuleFamily::hypernetwork}) {
-    if (text == to_string(family)) return family;
-  }
-  return std::nullopt;
 }
 
 std::string_view to_string(MaskCombination combination) {
@@ -184,10 +119,10 @@ std::int64_t zeros_in_mask(double sparsity_ratio, std::int64_t n) {
 
 ModuleSize module_size(const ModuleStorage& module) {
   require_storage(module);
+  const SizeValues values = values_of(module);
   std::int64_t weights = 0;
-  for (const Matrices& some : masked_matrices(module)) weights += some.count * some.elements;
-  const bool biased = module.family == ModuleFamily::adapter;
-  return {weights, biased ? module.size + module.d_model : 0};
+  for (const SizeFormula& matrix : module.formula->weights) weights += matrix.value(values);
+  return {weights, module.formula->biases.value(values)};
 }
 
 StorageBits bls_parts(const ModuleStorage& module) {
@@ -211,16 +146,20 @@ double bls_bits(const ModuleStorage& module) { return bls_parts(module).total();
 
 std::string bls_formula(const ModuleStorage& module) {
   require_storage(module);
-  const auto [weights, kept_weights, biases] = formula_words(module);
   const bool masked = module.mask != MaskKind::none;
-  const std::string_view values = masked && !module.share ? kept_weights : weights;
-  if (module.family == ModuleFamily::hypernetwork) return fmt::format("32·({})", weights);
-  // A single product needs no parentheses.
-  std::string formula =
-      biases.empty() ? fmt::format("32·{}", values) : fmt::format("32·({}{})", values, biases);
+  const bool wide = attention_width(module) != module.d_model;
+  SizeFormula weights;
+  for (const SizeFormula& matrix : module.formula->weights) {
+    weights.add(wide ? matrix : matrix.renamed("w", "d"));
+  }
+  SizeFormula values = masked && !module.share ? weights.times("k") : weights;
+  values.add(module.formula->biases);
+  std::string formula = "32·" + values.text_as_factor();
+  if (module.formula->per_model) return formula;
   if (!module.share) return formula + "·L";
   if (!masked) return formula;
-  return formula + fmt::format(" + {}·{}", weights, module.tasks > 1 ? "(L + T)" : "L");
+  return formula +
+         fmt::format(" + {}·{}", weights.text_as_factor(), module.tasks > 1 ? "(L + T)" : "L");
 }
 
 std::int64_t stored_bits(const ModuleStorage& module) {
@@ -232,8 +171,10 @@ std::int64_t stored_bits(const ModuleStorage& module) {
   std::int64_t kept = size.weights;
   if (masked) {
     kept = 0;
-    for (const Matrices& some : masked_matrices(module)) {
-      kept += some.count * (some.elements - zeros_in_mask(module.sparsity_ratio, some.elements));
+    const SizeValues values = values_of(module);
+    for (const SizeFormula& matrix : module.formula->weights) {
+      const std::int64_t elements = matrix.value(values);
+      kept += elements - zeros_in_mask(module.sparsity_ratio, elements);
     }
   }
   return kValueBits * (kept + size.biases) * modules_of(module);

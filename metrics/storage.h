@@ -1,9 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "metrics/size_formula.h"
 
 namespace petlab::metrics {
 
@@ -19,29 +23,33 @@ std::string_view to_string(MaskCombination combination);
 /// "or", "and", "add"; anything else is std::nullopt.
 std::optional<MaskCombination> mask_combination_from(std::string_view text);
 
-/// The kinds of modules with a storage formula. A hypernetwork (Hyperformer++) generates the
-/// adapters of all layers, so it is neither shared nor masked.
-enum class ModuleFamily { adapter, lora, prefix, hypernetwork };
-/// The kind of module: "adapter", "lora", "prefix", "hyperformer++".
-std::string_view to_string(ModuleFamily family);
-/// The family with that name; anything else is std::nullopt.
-std::optional<ModuleFamily> module_family_from(std::string_view text);
+/// A name of a size in formulas, and the field of the configuration that sets it.
+struct SizeName {
+  std::string name;   // "bn"
+  std::string field;  // "module.bottleneck"
+};
 
-/// The sizes of a hypernetwork, apart from those of its adapters (reference/method.md; the paper's
-/// table 2 has 64, 128 and 64).
-struct HypernetworkSize {
-  std::int64_t embedding = 0;  // E, for a task, a layer, a position in the layer
-  std::int64_t hidden = 0;     // H, in the MLP over the three
-  std::int64_t projected = 0;  // P, its output, from which all weights are generated
-  bool operator==(const HypernetworkSize&) const = default;
+/// How a kind of module is stored, as its row of the catalog declares it (sweeps/catalog.h).
+/// Formulas know `sizes`, d (the backbone's width), w (of queries, keys and values), L (layers with
+/// a module) and T (tasks).
+struct StorageFormula {
+  std::string kind;
+  /// The sizes in `weights` and `biases`; the first is the module's size.
+  std::vector<SizeName> sizes;
+  /// The elements of each weight matrix of a layer; each has a mask of its own.
+  std::vector<SizeFormula> weights;
+  /// Values of a layer that are never masked.
+  SizeFormula biases;
+  /// One module generates all layers' weights (Hyperformer++): it is neither shared nor masked.
+  bool per_model = false;
 };
 
 /// The properties of a trained module that determine its storage.
 struct ModuleStorage {
-  ModuleFamily family = ModuleFamily::adapter;
-  std::int64_t d_model = 0;
-  std::int64_t layers = 0;  // L, the number of layers with a module
-  std::int64_t size = 0;    // bottleneck, rank or prefix length
+  const StorageFormula* formula = nullptr;
+  std::int64_t d_model = 0;  // 0: unknown, so that formulas cannot use it
+  std::int64_t layers = 0;   // L, the number of layers with a module
+  std::int64_t size = 0;     // the first of the formula's sizes: bottleneck, rank, prefix length
   bool share = false;
   MaskKind mask = MaskKind::none;
   double sparsity_ratio = 1.0;  // k; only used if mask is not none
@@ -49,14 +57,16 @@ struct ModuleStorage {
   /// Width of queries, keys and values; 0: d_model, which only some T5 differ from (T5-3B: 4,096
   /// against 1,024).
   std::int64_t attention_width = 0;
-  /// Sizes of a hypernetwork; the encoder and the decoder have one each.
-  HypernetworkSize hypernetwork = {};
+  /// The formula's other sizes, in its order.
+  std::vector<std::int64_t> other_sizes = {};
+  /// Further values by name: those of a backbone of unknown type, which has no d_model.
+  std::map<std::string, std::int64_t> numbers = {};
 };
 
-/// Weights and biases of one layer's module, by the paper's counts: adapter 2·bn·d and bn + d, LoRA
-/// 4·r·d (query and value, A and B each), prefix 2·l·d. With another attention width w: LoRA 2·r·(d
-/// + w) and prefix 2·l·w. Masks cover weights, never biases. For a hypernetwork, all values of both
-/// stacks' generators and the tasks' embeddings count as weights: 5,163,440 for table 2.
+/// Weights and biases of one layer's module, by its formula; the paper's are 2·bn·d and bn + d for
+/// adapters, 4·r·d for LoRA and 2·l·d for prefixes. Masks cover weights, never biases. For a
+/// hypernetwork, all values of both stacks' generators and the tasks' embeddings count as weights:
+/// 5,163,440 for table 2.
 struct ModuleSize {
   std::int64_t weights = 0;
   std::int64_t biases = 0;
@@ -73,7 +83,7 @@ struct StorageBits {
 
 // All of these throw std::invalid_argument, naming the field, for a shape without storage: a size
 // that is not positive, k outside (0, 1] with masks, masks over unshared modules for several tasks,
-// for which the paper has no formula, and a hypernetwork that is shared or masked.
+// for which the paper has no formula, and a module per model that is shared or masked.
 
 /// Bit-level storage by the paper's formulas (reference/method.md, "Bit-level storage"), in parts.
 /// As in the paper, the positions of the weights that only_mask keeps are not counted.

@@ -15,6 +15,7 @@
 #include "base/shallow_json.h"
 #include "base/shown.h"
 #include "base/utf8.h"
+#include "sweeps/catalog.h"
 
 namespace petlab::protocol {
 namespace {
@@ -265,8 +266,18 @@ std::string make_artifact_container(const std::string& header,
   return bytes;
 }
 
+namespace {
+
+// The key of a size other than the first: the last word of its field's name, such as "embedding" of
+// module.hyper_embedding.
+std::string key_of(const metrics::SizeName& size) {
+  return size.field.substr(size.field.find_last_of("._") + 1);
+}
+
+}  // namespace
+
 nlohmann::ordered_json to_json(const metrics::ModuleStorage& module) {
-  nlohmann::ordered_json json = {{"family", to_string(module.family)}, {"d_model", module.d_model}};
+  nlohmann::ordered_json json = {{"family", module.formula->kind}, {"d_model", module.d_model}};
   if (module.attention_width != 0) json["attention_width"] = module.attention_width;
   json["layers"] = module.layers;
   json["size"] = module.size;
@@ -274,10 +285,8 @@ nlohmann::ordered_json to_json(const metrics::ModuleStorage& module) {
   json["mask"] = metrics::to_string(module.mask);
   json["sparsity_ratio"] = module.sparsity_ratio;
   json["tasks"] = module.tasks;
-  if (module.family == metrics::ModuleFamily::hypernetwork) {
-    json["embedding"] = module.hypernetwork.embedding;
-    json["hidden"] = module.hypernetwork.hidden;
-    json["projected"] = module.hypernetwork.projected;
+  for (std::size_t i = 0; i < module.other_sizes.size(); ++i) {
+    json[key_of(module.formula->sizes[i + 1])] = module.other_sizes[i];
   }
   return json;
 }
@@ -286,13 +295,16 @@ metrics::ModuleStorage module_storage_from_json(const nlohmann::json& json) {
   if (!json.is_object()) throw base::Error("module is not an object");
   metrics::ModuleStorage module;
   const std::string name = text_field(json, "family");
-  const auto family = metrics::module_family_from(name);
-  if (!family) {
-    throw base::Error(
-        fmt::format("module.family is {}, must be adapter, lora, prefix or hyperformer++",
-                    base::in_quotes(name)));
+  std::vector<std::string_view> known;
+  for (const sweeps::ModuleRow& row : sweeps::modules()) {
+    if (row.formula() == nullptr || !row.catalog.empty()) continue;
+    known.push_back(row.kind);
+    if (row.kind == name) module.formula = row.formula();
   }
-  module.family = *family;
+  if (module.formula == nullptr) {
+    throw base::Error(fmt::format("module.family is {}, must be one of {}", base::in_quotes(name),
+                                  fmt::join(known, ", ")));
+  }
   module.d_model = size_field(json, "d_model");
   if (json.contains("attention_width")) {
     module.attention_width = size_field(json, "attention_width");
@@ -317,12 +329,11 @@ metrics::ModuleStorage module_storage_from_json(const nlohmann::json& json) {
     throw base::Error("module.sparsity_ratio must be a number in (0, 1]");
   }
   module.sparsity_ratio = ratio->get<double>();
-  if (module.family == metrics::ModuleFamily::hypernetwork) {
-    module.hypernetwork = {size_field(json, "embedding"), size_field(json, "hidden"),
-                           size_field(json, "projected")};
-    if (module.share || module.mask != metrics::MaskKind::none) {
-      throw base::Error("module.share must be false and module.mask none in a hypernetwork");
-    }
+  for (std::size_t i = 1; i < module.formula->sizes.size(); ++i) {
+    module.other_sizes.push_back(size_field(json, key_of(module.formula->sizes[i]).c_str()));
+  }
+  if (module.formula->per_model && (module.share || module.mask != metrics::MaskKind::none)) {
+    throw base::Error("module.share must be false and module.mask none in a hypernetwork");
   }
   if (module.mask != metrics::MaskKind::none && !module.share && module.tasks > 1) {
     throw base::Error("module.tasks must be 1 for a mask without a shared prototype");

@@ -6,56 +6,56 @@
 #include "metrics/published_backbones.h"
 #include "metrics/storage.h"
 #include "reports/selection.h"
+#include "sweeps/catalog.h"
+#include "sweeps/fields.h"
 
 namespace petlab::reports {
 namespace {
 
+// The row of a trial's kind in the built-in catalog, or nullptr.
+const sweeps::ModuleRow* row_of(const Trial& trial) {
+  return sweeps::find_module(to_text(field_of(trial, "module_kind")));
+}
+
+std::optional<std::int64_t> size_in(const Trial& trial, std::string_view field) {
+  const auto number = number_in(field_of(trial, std::string(sweeps::find_field(field)->column)));
+  if (!number) return std::nullopt;
+  return static_cast<std::int64_t>(*number);
+}
+
 // The properties of a trial's module for storage formulas; std::nullopt if none applies.
 std::optional<metrics::ModuleStorage> storage_of(const Trial& trial) {
   const auto* backbone = metrics::find_published_backbone(to_text(field_of(trial, "backbone")));
-  if (backbone == nullptr) return std::nullopt;
+  const sweeps::ModuleRow* const row = row_of(trial);
+  if (backbone == nullptr || row == nullptr || row->formula() == nullptr) return std::nullopt;
   metrics::ModuleStorage result;
-  const char* size = nullptr;
-  const std::string kind = to_text(field_of(trial, "module_kind"));
-  using metrics::ModuleFamily;
-  for (const auto& [family, field] : {std::pair(ModuleFamily::adapter, "module_bottleneck"),
-                                      std::pair(ModuleFamily::lora, "module_rank"),
-                                      std::pair(ModuleFamily::prefix, "module_prefix_length"),
-                                      std::pair(ModuleFamily::hypernetwork, "module_bottleneck")}) {
-    if (kind != metrics::to_string(family)) continue;
-    result.family = family;
-    size = field;
-  }
-  if (size == nullptr) return std::nullopt;
-  const bool is_hypernetwork = result.family == ModuleFamily::hypernetwork;
-  const auto mask = is_hypernetwork
-                        ? metrics::MaskKind::none  // has no mask field
-                        : metrics::mask_kind_from(to_text(field_of(trial, "module_mask")));
-  const auto number = number_in(field_of(trial, size));
-  if (!mask || !number) return std::nullopt;
+  result.formula = row->formula();
+  const auto mask = row->has_field("module.mask")
+                        ? metrics::mask_kind_from(to_text(field_of(trial, "module_mask")))
+                        : metrics::MaskKind::none;
+  if (!mask) return std::nullopt;
   result.d_model = backbone->d_model;
   result.layers = backbone->layers();
-  result.size = static_cast<std::int64_t>(*number);
   result.share = number_in(field_of(trial, "module_share")).value_or(0) != 0;
   result.mask = *mask;
   result.sparsity_ratio = number_in(field_of(trial, "module_sparsity_ratio")).value_or(1);
   result.tasks = static_cast<std::int64_t>(trial.tasks.size());
-  if (is_hypernetwork) {
-    const auto size_of = [&](const char* field) {
-      return static_cast<std::int64_t>(number_in(field_of(trial, field)).value_or(0));
-    };
-    result.hypernetwork = {size_of("module_hyper_embedding"), size_of("module_hyper_hidden"),
-                           size_of("module_hyper_projected")};
+  for (const metrics::SizeName& size : result.formula->sizes) {
+    const auto number = size_in(trial, size.field);
+    if (!number) return std::nullopt;
+    const bool is_first = &size == &result.formula->sizes.front();
+    (is_first ? result.size : result.other_sizes.emplace_back()) = *number;
   }
   return result;
 }
 
 // The percentage for trials without a module: all of the backbone, or none.
 std::optional<double> percent_without_module(const Trial& trial) {
-  const std::string kind = to_text(field_of(trial, "module_kind"));
+  const sweeps::ModuleRow* const row = row_of(trial);
+  if (row == nullptr) return std::nullopt;
   // The backbone is stored once for all tasks.
-  if (kind == "full_finetuning") return 100 / static_cast<double>(trial.tasks.size());
-  if (kind == "head_only") return 0;  // heads are not counted
+  if (row->trains_backbone()) return 100 / static_cast<double>(trial.tasks.size());
+  if (row->trains_head_only()) return 0;  // heads are not counted
   return std::nullopt;
 }
 

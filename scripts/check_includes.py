@@ -6,9 +6,10 @@ docs/internals/architecture.md describes the folders.
 Checks that folders include only what their rows allow, also inside cli/, orchestrator/ and
 trainer/; that every arrow is used by an include; that no arrows form a circle; that LibTorch and
 SQLite are included only in their folders, and CUDA nowhere; that the CMakeLists.txt of each folder
-links exactly the folders of its row; and that the tables of docs/internals/architecture.md have
-these rows.
+links exactly the folders of its row; that the tables of docs/internals/architecture.md have these
+rows; and that only trainer/modules/ names petlab's kinds of module.
 """
+import json
 import pathlib
 import re
 import subprocess
@@ -83,6 +84,9 @@ ROOMS = {
     r"archive(_entry)?\.h": ("fetch/", "metrics/", "orchestrator/exchange/", "tests/fetch/"),
     r"(sqlite3|SQLiteCpp)": ("results/", "exports/trackio.cpp", "tests/results/", "bench/results"),
 }
+KINDS_FOLDER = "trainer/modules/"
+KINDS = json.loads((ROOT / KINDS_FOLDER / "catalog.json").read_text())["kinds"]
+NAMED_KIND = re.compile(r'"(%s)"|\bmodule\.kind: [a-z]' % "|".join(map(re.escape, KINDS)))
 problems = []
 followed = set()  # (folder, folder it includes)
 
@@ -102,6 +106,10 @@ for name in listed:
     if not path.exists():
         continue
     folder = name.split("/")[0]
+    if folder in ARROWS and not name.startswith(KINDS_FOLDER):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if NAMED_KIND.search(line.split("//")[0]):
+                problems.append(f"{name}:{number}: names a kind of module; only {KINDS_FOLDER} may")
     for number, quote, target in includes(path):
         where = f"{name}:{number}: includes {target}"
         if target.startswith(".."):
@@ -148,7 +156,7 @@ for table in (ARROWS, *INNER.values()):
         done |= more
 for folder, allowed in ARROWS.items():
     cmake = ROOT / folder / "CMakeLists.txt"
-    words = set(re.findall(r"[\w:.-]+", re.sub(r"#.*", "", cmake.read_text())))
+    words = set(re.findall(r"[\w:./-]+", re.sub(r"#.*", "", cmake.read_text())))
     linked = set(ARROWS) & words - {folder}
     for other in sorted(linked - allowed):
         problems.append(f"{folder}/CMakeLists.txt links {other}: {folder} may not know it")

@@ -163,6 +163,35 @@ std::string read_model_type(const std::filesystem::path& folder) {
   return model_type_of(read_config(folder / "config.json"));
 }
 
+std::int64_t size_of(const TrialConfig& config, std::string_view field) {
+  const json value = find_field(field)->get(config);
+  return value.is_boolean() ? value.get<bool>() : value.get<std::int64_t>();
+}
+
+std::int64_t module_layers(const TrialConfig& config, const BackboneShape& shape) {
+  const DeclaredKind& kind = *module_of(config)->declared;
+  if (kind.layers.is_zero()) return shape.layers();
+  metrics::SizeValues values{
+      {"L", shape.layers()}, {"Le", shape.encoder_layers}, {"Ld", shape.decoder_layers}};
+  for (const auto& [name, number] : shape.numbers) values.emplace_back(name, number);
+  for (const metrics::SizeName& size : kind.sizes) {
+    values.emplace_back(size.name, size_of(config, size.field));
+  }
+  return kind.layers.value(values);
+}
+
+BackboneShape read_backbone_numbers(const std::filesystem::path& folder) {
+  const json object = read_config(folder / "config.json");
+  BackboneShape shape;
+  shape.model_type = model_type_of(object);
+  for (const auto& [name, value] : object.items()) {
+    if (value.is_number_integer() && value >= 0 && value <= kMaxDimension) {
+      shape.numbers[name] = value.get<std::int64_t>();
+    }
+  }
+  return shape;
+}
+
 BackboneShape read_backbone_shape(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "config.json";
   const json object = read_config(file);
@@ -184,28 +213,26 @@ BackboneShape read_backbone_shape(const std::filesystem::path& folder) {
 
 metrics::ModuleStorage module_storage(const TrialConfig& config, const BackboneShape& shape) {
   const ModuleRow* const row = module_of(config);
-  if (row == nullptr || !row->family) {
+  const metrics::StorageFormula* const formula = row == nullptr ? nullptr : row->formula();
+  if (formula == nullptr) {
     throw std::invalid_argument(
         fmt::format("module.kind is '{}', must be one with a storage formula", config.module.kind));
   }
   metrics::ModuleStorage storage;
-  storage.family = *row->family;
+  storage.formula = formula;
   storage.d_model = shape.d_model;
   if (shape.heads * shape.d_head != shape.d_model) {
     storage.attention_width = shape.heads * shape.d_head;
   }
-  storage.layers = shape.layers();
-  if (config.module.kind == "lora" && config.module.cross_attention) {
-    storage.layers += shape.decoder_layers;
-  }
-  storage.size = find_field(row->size_field)->get(config).get<std::int64_t>();
+  storage.layers = formula->per_model && shape.layers() == 0 ? 1 : module_layers(config, shape);
+  storage.numbers = shape.numbers;
   storage.share = config.module.share;
   storage.mask = config.module.mask;
   storage.sparsity_ratio = config.module.sparsity_ratio;
   storage.tasks = static_cast<std::int64_t>(config.tasks.size());
-  if (storage.family == metrics::ModuleFamily::hypernetwork) {
-    storage.hypernetwork = {config.module.hyper_embedding, config.module.hyper_hidden,
-                            config.module.hyper_projected};
+  for (const metrics::SizeName& size : formula->sizes) {
+    const bool is_first = &size == &formula->sizes.front();
+    (is_first ? storage.size : storage.other_sizes.emplace_back()) = size_of(config, size.field);
   }
   return storage;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "metrics/storage.h"
@@ -28,6 +29,9 @@ struct BackboneShape {
   bool biased_attention = false;
   bool biased_ff = false;
   bool biased_norms = false;
+  /// Of a backbone that only a worker knows: the whole numbers at the top level of its config.json,
+  /// by name. All sizes above are 0.
+  std::map<std::string, std::int64_t> numbers;
 
   /// L, the number of layers with a module.
   std::int64_t layers() const { return encoder_layers + decoder_layers; }
@@ -41,11 +45,18 @@ struct BackboneShape {
 /// (missing folder or file, invalid JSON, unknown model_type, a size that is missing or not
 /// positive).
 BackboneShape read_backbone_shape(const std::filesystem::path& folder);
+/// Reads only model_type and numbers. Throws sweeps::Error if there is no such file, or it is no
+/// JSON object.
+BackboneShape read_backbone_numbers(const std::filesystem::path& folder);
 /// The `model_type` in `folder/config.json`; empty if it has none. Throws sweeps::Error if there is
 /// no such file, or it is no JSON object.
 std::string read_model_type(const std::filesystem::path& folder);
 
-/// The input of the storage formulas for a trial; its kind must have a ModuleRow::family.
+/// The value of a field with whole numbers, or 0 or 1 for a switch.
+std::int64_t size_of(const TrialConfig& config, std::string_view field);
+/// The number of layers with a module of the configuration's kind.
+std::int64_t module_layers(const TrialConfig& config, const BackboneShape& shape);
+/// The input of the storage formulas for a trial; its kind must have a formula.
 metrics::ModuleStorage module_storage(const TrialConfig& config, const BackboneShape& shape);
 
 }  // namespace petlab::sweeps

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <set>
+#include <stdexcept>
 
 #include "base/shown.h"
+#include "metrics/storage.h"
+#include "sweeps/backbone.h"
 #include "sweeps/catalog.h"
 
 namespace petlab::sweeps {
@@ -73,6 +76,20 @@ void check_pairs(const TrialConfig& config, std::vector<FieldProblem>& problems)
   }
 }
 
+// Checks that the backbone's config.json has the numbers that a declared storage formula reads.
+void check_formula_of_worker(const TrialConfig& config, const BackboneShape& shape,
+                             std::vector<FieldProblem>& problems) {
+  const ModuleRow* const row = module_of(config);
+  if (row == nullptr || row->formula() == nullptr) return;
+  try {
+    metrics::bls_bits(module_storage(config, shape));
+  } catch (const std::invalid_argument& error) {
+    problems.push_back({"module.kind", std::string(row->kind),
+                        fmt::format("a storage formula that fields and config.json can answer ({})",
+                                    error.what())});
+  }
+}
+
 }  // namespace
 
 FieldProblem kind_problem(const std::string& kind, std::string_view catalog) {
@@ -128,6 +145,10 @@ std::vector<FieldProblem> backbone_problems(const TrialConfig& config,
                                             std::span<const TaskDeclaration> declared,
                                             const BackboneShape& shape) {
   std::vector<FieldProblem> problems;
+  if (shape.d_model == 0) {  // only the worker knows what fits
+    check_formula_of_worker(config, shape, problems);
+    return problems;
+  }
   const bool is_encoder = shape.decoder_layers == 0;
   const std::string encoder = fmt::format("an encoder ({})", shape.model_type);
   for (const std::string& name : config.tasks) {
@@ -147,7 +168,7 @@ std::vector<FieldProblem> backbone_problems(const TrialConfig& config,
     }
   }
   const ModuleRow* const row = module_of(config);
-  const ModuleBackbones wanted = row == nullptr ? ModuleBackbones::any : row->backbones;
+  const ModuleBackbones wanted = row == nullptr ? ModuleBackbones::any : row->declared->backbones;
   if (!is_encoder) {
     if (wanted == ModuleBackbones::encoder) {
       problems.push_back(

@@ -114,8 +114,7 @@ const std::array kFields = {
           },
           [](const TrialConfig&) { return true; }, true},
     Field{"module.kind", "module_kind", 3, FieldType::text, FieldUse::always,
-          "the kind of module that is trained in the backbone",
-          "adapter, lora, prefix, full_finetuning, head_only or hyperformer++",
+          "the kind of module that is trained in the backbone", internal::builtin_kinds_text(),
           [](const TrialConfig& c) { return json(c.module.kind); },
           [](TrialConfig& c, const json& value) {
             if (!value.is_string()) return false;

@@ -1,6 +1,7 @@
 #include "sweeps/identity.h"
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -10,12 +11,15 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <vector>
 
 #include "base/files.h"
 #include "base/sha256.h"
 #include "base/shallow_json.h"
+#include "base/shown.h"
 #include "sweeps/backbone_files.h"
+#include "sweeps/catalog.h"
 #include "sweeps/error.h"
 #include "sweeps/fields.h"
 #include "sweeps/worker_catalog.h"
@@ -25,67 +29,70 @@ namespace {
 
 using nlohmann::json;
 
-// The defaults of identity version 1, which never change. A field is hashed if it differs from its
-// value here, so a new default in TrialConfig changes no id. A new field needs a row with the value
-// that describes the behaviour of earlier trials. An empty `kind` applies to all kinds.
+// The defaults of identity version 1, which never change; nor do those of the built-in kinds. A
+// field is hashed if it differs from its value here, so a new default in TrialConfig changes no id.
+// A new field needs a row with the value that describes the behaviour of earlier trials.
 struct FrozenDefault {
-  std::string_view kind;
   std::string_view field;
   json value;
 };
 
 const std::vector<FrozenDefault>& frozen_defaults() {
   static const std::vector<FrozenDefault> defaults = {
-      {"lora", "training.mask_learning_rate", 3e-2},
-      {"prefix", "training.mask_learning_rate", 1e-4},
-      {"hyperformer++", "module.bottleneck", 24},
-      {"", "seed", 42},
-      {"", "module.kind", "adapter"},
-      {"", "module.share", false},
-      {"", "module.mask", "none"},
-      {"", "module.sparsity_ratio", 0.5},
-      {"", "module.bottleneck", 64},
-      {"", "module.rank", 32},
-      {"", "module.alpha", 32.0},
-      {"", "module.prefix_length", 64},
-      {"", "module.prefix_hidden", 512},
-      {"", "training.epochs", 20},
-      {"", "training.batch_size", 128},
-      {"", "training.gradient_accumulation", 1},
-      {"", "training.learning_rate", 1e-4},
-      {"", "training.mask_learning_rate", 3e-3},
-      {"", "training.weight_decay", 0.1},
-      {"", "training.warmup_ratio", 0.1},
-      {"", "training.max_grad_norm", 1.0},
-      {"", "training.dropout", -1.0},
-      {"", "data.max_tokens", 128},
-      {"", "data.max_train_examples", 0},
-      {"", "data.max_validation_examples", 0},
-      {"", "data.max_test_examples", 0},
-      {"", "module.combine", "or"},
-      {"", "module.cross_attention", false},
-      {"", "module.hyper_embedding", 64},
-      {"", "module.hyper_hidden", 128},
-      {"", "module.hyper_projected", 64},
-      {"", "training.steps", 0},
-      {"", "training.warmup_steps", 0},
-      {"", "training.label_smoothing", 0.0},
-      {"", "training.evaluate_every", 0},
-      {"", "training.compute", "float32"},
-      {"", "data.max_target_tokens", 128},
-      {"", "decoding.beams", 1},
-      {"", "decoding.length_penalty", 1.0},
-      {"", "decoding.early_stopping", false},
-      {"", "decoding.min_tokens", 0},
-      {"", "decoding.max_tokens", 0},
-      {"", "decoding.no_repeat_ngrams", 0},
+      {"seed", 42},
+      {"module.kind", default_kind()},
+      {"module.share", false},
+      {"module.mask", "none"},
+      {"module.sparsity_ratio", 0.5},
+      {"module.bottleneck", 64},
+      {"module.rank", 32},
+      {"module.alpha", 32.0},
+      {"module.prefix_length", 64},
+      {"module.prefix_hidden", 512},
+      {"training.epochs", 20},
+      {"training.batch_size", 128},
+      {"training.gradient_accumulation", 1},
+      {"training.learning_rate", 1e-4},
+      {"training.mask_learning_rate", 3e-3},
+      {"training.weight_decay", 0.1},
+      {"training.warmup_ratio", 0.1},
+      {"training.max_grad_norm", 1.0},
+      {"training.dropout", -1.0},
+      {"data.max_tokens", 128},
+      {"data.max_train_examples", 0},
+      {"data.max_validation_examples", 0},
+      {"data.max_test_examples", 0},
+      {"module.combine", "or"},
+      {"module.cross_attention", false},
+      {"module.hyper_embedding", 64},
+      {"module.hyper_hidden", 128},
+      {"module.hyper_projected", 64},
+      {"training.steps", 0},
+      {"training.warmup_steps", 0},
+      {"training.label_smoothing", 0.0},
+      {"training.evaluate_every", 0},
+      {"training.compute", "float32"},
+      {"data.max_target_tokens", 128},
+      {"decoding.beams", 1},
+      {"decoding.length_penalty", 1.0},
+      {"decoding.early_stopping", false},
+      {"decoding.min_tokens", 0},
+      {"decoding.max_tokens", 0},
+      {"decoding.no_repeat_ngrams", 0},
   };
   return defaults;
 }
 
-const json* frozen_default(std::string_view kind, std::string_view field) {
+const json* frozen_default(const TrialConfig& config, const Field& field) {
+  if (field.declared != nullptr)
+    return &field.declared->usual;  // frozen with its catalog's version
+  if (config.catalog.empty()) {
+    for (const KindDefault& preset : module_of(config)->defaults) {
+      if (preset.field == field.name) return &preset.value;
+    }
+  }
   for (const FrozenDefault& row : frozen_defaults()) {
-    if (row.field == field && (row.kind.empty() || row.kind == kind)) return &row.value;
+    if (row.field == field.name) return &row.value;
   }
   return nullptr;
 }
@@ -121,11 +128,7 @@ TrialId trial_id(const TrialConfig& config, std::string_view backbone_digest,
   for (const Field& field : fields()) {
     if (!field.hashed || !is_active(field, config)) continue;
     json value = field.get(config);
-    // A declared default is frozen with its catalog's version.
-    const json* const usual = field.declared != nullptr ? &field.declared->usual
-                              : config.catalog.empty()
-                                  ? frozen_default(config.module.kind, field.name)
-                                  : frozen_default("", field.name);
+    const json* const usual = frozen_default(config, field);
     if (usual == nullptr || *usual != value) identity[std::string(field.name)] = std::move(value);
   }
   const json user = json::parse(config.user);
@@ -181,16 +184,48 @@ void FileDigests::save() noexcept {
   }
 }
 
-std::string backbone_digest(const std::filesystem::path& folder, FileDigests& digests) {
-  if (!is_file(folder / "config.json")) {
-    throw Error(
-        fmt::format("{}: config.json is missing, must be a backbone's folder", folder.string()));
+namespace {
+
+// The names of the folder's files that match the patterns.
+std::vector<std::string> matching_files(const std::filesystem::path& folder,
+                                        std::span<const std::string> patterns) {
+  std::set<std::string> names;
+  for (const std::string& pattern : patterns) {
+    bool matches = false;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      const std::string name = entry.path().filename().string();
+      if (!is_file(entry.path()) || ::fnmatch(pattern.c_str(), name.c_str(), 0) != 0) continue;
+      names.insert(name);
+      matches = true;
+    }
+    if (!matches) {
+      throw Error(fmt::format("{}: found no file {}, expected what the worker's catalog names",
+                              folder.string(), base::in_quotes(pattern)));
+    }
   }
+  return {names.begin(), names.end()};
+}
+
+// Configuration, weights and tokenizer.
+std::vector<std::string> usual_files(const std::filesystem::path& folder) {
   std::vector<std::string> names = weight_files(folder);
   for (const std::string_view name : kBackboneFiles) {
     if (is_file(folder / name)) names.emplace_back(name);
   }
   std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+std::string backbone_digest(const std::filesystem::path& folder, FileDigests& digests,
+                            std::span<const std::string> files) {
+  if (!is_file(folder / "config.json")) {
+    throw Error(
+        fmt::format("{}: config.json is missing, must be a backbone's folder", folder.string()));
+  }
+  const std::vector<std::string> names =
+      files.empty() ? usual_files(folder) : matching_files(folder, files);
   std::string all;
   for (const std::string& name : names) {
     all += fmt::format("{} {}\n", digests.of(folder / name), name);

@@ -49,7 +49,10 @@ class FileDigests {
 /// The digest of a backbone's folder: names and contents of config.json, weights and tokenizer
 /// files, regardless of other files and the folder's path. Throws sweeps::Error if config.json or
 /// the weights are missing.
-std::string backbone_digest(const std::filesystem::path& folder, FileDigests& digests);
+/// Of `files` (patterns of names, such as `*.json`) if there are any, otherwise of configuration,
+/// weights and tokenizer. Throws likewise if no file matches a pattern.
+std::string backbone_digest(const std::filesystem::path& folder, FileDigests& digests,
+                            std::span<const std::string> files = {});
 
 /// The digest of a task's data files: contents in the order train, validation, test; empty for a
 /// task without files. Throws sweeps::Error.

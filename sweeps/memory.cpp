@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "sweeps/backbone.h"
+#include "sweeps/catalog.h"
 #include "sweeps/text_to_text.h"
 
 namespace petlab::sweeps {
@@ -69,7 +71,10 @@ class Estimator {
         gpu_(device == MemoryDevice::gpu),
         short_(config.training.compute == ComputeType::bf16),
         number_(gpu_ && short_ ? kShort : kFloat),
-        width_(shape.heads * shape.d_head) {}
+        width_(shape.heads * shape.d_head),
+        row_(*module_of(config)),
+        memory_(row_.declared->memory),
+        sizes_(module_sizes()) {}
 
   MemoryEstimate estimate() {
     const Texts sources = step_sources();
@@ -108,13 +113,10 @@ class Estimator {
  private:
   bool is_text_to_text() const { return shape_.decoder_layers > 0; }
   bool is_modernbert() const { return shape_.model_type == "modernbert"; }
-  bool is(std::string_view kind) const { return config_.module.kind == kind; }
-  bool is_full() const { return is("full_finetuning"); }
-  bool is_hyperformer() const { return is("hyperformer++"); }
-  bool trains_backbone_part() const { return !is("head_only"); }
-  /// True if trained parts act inside of attention, so that the first layer has a gradient.
-  bool acts_in_attention() const { return is("lora") || is("prefix"); }
-  std::int64_t prefix() const { return is("prefix") ? config_.module.prefix_length : 0; }
+  bool is_full() const { return row_.trains_backbone(); }
+  bool trains_backbone_part() const { return !row_.trains_head_only(); }
+  /// Positions that the module adds to the keys of attention.
+  std::int64_t added_keys() const { return value_of(memory_.keys); }
   // -1 is the rate in the checkpoint's config.json, which is hardly ever 0.
   bool drops() const { return config_.training.dropout != 0; }
 
@@ -190,56 +192,46 @@ class Estimator {
     }
   }
 
-  std::vector<TrainedWeight> module_weights() const {
-    const ModuleConfig& module = config_.module;
-    const std::int64_t d = shape_.d_model;
-    const std::int64_t layers = shape_.layers();
-    const bool masked = module.mask != metrics::MaskKind::none;
-    const auto of_layers = [&](std::int64_t numbers, std::int64_t count, bool with_mask) {
-      return TrainedWeight{numbers, count, module.share, with_mask && masked};
-    };
-    if (is("adapter")) {
-      const std::int64_t b = module.bottleneck;
-      return {of_layers(b * d, layers, true), of_layers(b, layers, false),
-              of_layers(d * b, layers, true), of_layers(d, layers, false)};
-    }
-    if (is("lora")) {
-      const std::int64_t all = layers + (module.cross_attention ? shape_.decoder_layers : 0);
-      const TrainedWeight down = of_layers(module.rank * d, all, true);
-      const TrainedWeight up = of_layers(width_ * module.rank, all, true);
-      return {down, up, down, up};
-    }
-    if (is("prefix")) {
-      const std::int64_t outputs = 2 * width_ * (module.share ? 1 : layers);
-      TrainedWeight p = of_layers(module.prefix_length * 2 * width_, layers, true);
-      p.trained = false;
-      return {{module.prefix_length * d},
-              {module.prefix_hidden * d},
-              {module.prefix_hidden},
-              {outputs * module.prefix_hidden},
-              {outputs},
-              p};
-    }
-    if (is_hyperformer()) return generator_weights();
-    return {};
+  /// The value of a formula of the kind's declaration (ModuleMemory in sweeps/catalog.h).
+  std::int64_t value_of(const metrics::SizeFormula& formula,
+                        const metrics::SizeValues& more = {}) const {
+    if (formula.is_zero()) return 0;
+    metrics::SizeValues values = sizes_;
+    values.insert(values.end(), more.begin(), more.end());
+    return formula.value(values);
   }
 
-  /// The weights of both stacks' hypernetworks, and of the adapters they generate, which are
-  /// recomputed in each step together with all intermediate values.
-  std::vector<TrainedWeight> generator_weights() const {
-    const ModuleConfig& module = config_.module;
-    const std::int64_t e = module.hyper_embedding;
-    std::vector<TrainedWeight> all{{static_cast<std::int64_t>(tasks_.size()) * e}};
-    for (const std::int64_t layers : {shape_.encoder_layers, shape_.decoder_layers}) {
-      all.push_back({(layers + kHyperPositions) * e + module.hyper_hidden * (3 * e + 1) +
-                     module.hyper_projected * (module.hyper_hidden + 3)});
-      all.push_back({adapter_numbers() * (module.hyper_projected + 1)});
+  metrics::SizeValues module_sizes() const {
+    const std::int64_t layers = module_layers(config_, shape_);
+    metrics::SizeValues values{{"d", shape_.d_model},
+                               {"w", width_},
+                               {"L", layers},
+                               {"T", static_cast<std::int64_t>(tasks_.size())},
+                               {"Le", shape_.encoder_layers},
+                               {"Ld", shape_.decoder_layers},
+                               {"M", config_.module.share ? 1 : layers},
+                               {"g", is_text_to_text() ? 1 : 0}};
+    for (const metrics::SizeName& size : row_.declared->sizes) {
+      values.emplace_back(size.name, size_of(config_, size.field));
+    }
+    return values;
+  }
+
+  std::vector<TrainedWeight> module_weights() const {
+    std::vector<TrainedWeight> all;
+    for (const metrics::SizeFormula& tensor : memory_.trained) all.push_back({value_of(tensor)});
+    const metrics::StorageFormula* const stored = row_.formula();
+    if (stored == nullptr || stored->per_model) return all;
+    const std::int64_t layers = module_layers(config_, shape_);
+    const bool masked = config_.module.mask != metrics::MaskKind::none;
+    const bool trained = memory_.trained.empty();
+    for (const metrics::SizeFormula& matrix : stored->weights) {
+      all.push_back({value_of(matrix), layers, config_.module.share, masked, trained});
+    }
+    if (!stored->biases.is_zero()) {
+      all.push_back({value_of(stored->biases), layers, config_.module.share, false, trained});
     }
     return all;
-  }
-
-  std::int64_t adapter_numbers() const {  // values of a generated adapter with its norm
-    return config_.module.bottleneck * (2 * shape_.d_model + 1) + 3 * shape_.d_model;
   }
 
   void add(const TrainedWeight& weight) {
@@ -285,7 +277,7 @@ class Estimator {
   }
 
   void keep_attention(std::int64_t queries, std::int64_t keys, std::int64_t texts) {
-    std::int64_t row = prefix() + keys;
+    std::int64_t row = added_keys() + keys;
     if (!gpu_) row = (row + kProbabilityBlock - 1) / kProbabilityBlock * kProbabilityBlock;
     const std::int64_t numbers = texts * shape_.heads * queries * row;
     kept_.probabilities += numbers;
@@ -311,14 +303,10 @@ class Estimator {
     return number_ * (kept.activations + kept.probabilities) + kept.dropout + full_copies;
   }
 
-  /// Counts an adapter over `rows`. A T5's adapter has a gelu that keeps its input.
-  void keep_adapter(std::int64_t rows) {
-    const std::int64_t inner = config_.module.bottleneck * (is_text_to_text() ? 2 : 1);
-    keep(rows * (shape_.d_model + inner));
-  }
-
-  void keep_generated_adapter(std::int64_t rows) {
-    keep(rows * (2 * shape_.d_model + 2 * config_.module.bottleneck));
+  /// Counts a module between `rows` of input, of which attention's queries are `queries`, and
+  /// `keys` rows of keys.
+  void keep_module(std::int64_t rows, std::int64_t queries, std::int64_t keys) {
+    keep(value_of(memory_.keeps, {{"i", rows}, {"q", queries}, {"k", keys}}));
   }
 
   void keep_encoder(const Texts& texts) {
@@ -330,7 +318,7 @@ class Estimator {
       // The head reads only the first token of each text.
       const bool last = l + 1 == shape_.encoder_layers;
       const std::int64_t rows = last ? texts.count : tokens;
-      const bool reached = l > 0 || acts_in_attention() || is_full();
+      const bool reached = l > 0 || memory_.inside_attention || is_full();
       if (reached) {
         keep(rows * width_ + 2 * tokens * width_);  // query, key, value
         keep_attention(last ? 1 : texts.length, texts.length, texts.count);
@@ -339,14 +327,12 @@ class Estimator {
         keep(is_full() ? rows * f : as_products_have(rows * f), rows * d);
       }
       keep(rows * d);  // norm
-      if (is("adapter")) {
-        keep_adapter(rows);
+      if (memory_.inside_attention) keep_module(tokens, rows, tokens);
+      if (memory_.after_feed_forward) {
+        keep_module(rows, rows, rows);
         if (reached) keep(rows * d);  // its norm
-      } else if (is("lora")) {
-        keep(tokens * d + (rows + tokens) * config_.module.rank);
-      } else if (is("prefix")) {
-        keep(2 * prefix() * width_);
-      } else if (is_full()) {
+      }
+      if (is_full()) {
         // The inputs of products. Short query, key and value products each have a copy.
         keep(as_products_have((has_short_products() ? 3 : 1) * tokens * d +
                               rows * (width_ + d + f)));
@@ -372,10 +358,7 @@ class Estimator {
     const std::int64_t d = shape_.d_model;
     keep(sources.tokens() * d);                        // the states passed to the decoder
     keep((is_full() ? 2 : 1) * targets.tokens() * d);  // the loss
-    if (is_hyperformer()) {
-      // The generated adapters by tensor, by stack, all together, and as used by the layers.
-      kept_.activations += 5 * kHyperPositions * shape_.layers() * adapter_numbers();
-    }
+    kept_.activations += value_of(memory_.keeps_once);
   }
 
   void keep_stack(std::int64_t layers, const Texts& texts, const Texts* sources) {
@@ -384,27 +367,24 @@ class Estimator {
     if (is_full()) keep(0, rows * d);  // embeddings
     for (std::int64_t l = 0; l < layers; ++l) {
       const bool enters = l > 0 || is_full();  // true if the layer's input has a gradient
-      if (enters || acts_in_attention()) {
+      if (enters || memory_.inside_attention) {
         keep_norm(enters ? rows : 0);
-        keep_attention_block(rows, rows, is("lora"));
+        keep_attention_block(rows, rows);
+        if (memory_.inside_attention) keep_module(rows, rows, rows);
         keep_attention(texts.length, texts.length, texts.count);
       }
-      if (is_hyperformer()) keep_generated_adapter(rows);
+      if (memory_.after_attention) keep_module(rows, rows, rows);
       if (sources != nullptr) {
         keep_norm(rows);
-        keep_attention_block(rows, sources->tokens(), is("lora") && config_.module.cross_attention);
+        keep_attention_block(rows, sources->tokens());
+        if (acts_in_cross_attention()) keep_module(rows, rows, sources->tokens());
         keep_attention(texts.length, sources->length, texts.count);
       }
-      if (enters || acts_in_attention() || sources != nullptr || is_hyperformer()) {
+      if (enters || memory_.inside_attention || sources != nullptr || memory_.after_attention) {
         keep_norm(rows);
         keep_feed_forward(rows);
       }
-      if (is("adapter")) {
-        keep_adapter(rows);
-      }
-      if (is_hyperformer()) {
-        keep_generated_adapter(rows);
-      }
+      if (memory_.after_feed_forward) keep_module(rows, rows, rows);
     }
     keep_norm(rows);
     keep(0, rows * d);
@@ -414,12 +394,15 @@ class Estimator {
   /// the product after it keeps its input.
   void keep_norm(std::int64_t rows) { keep((is_full() ? 3 : 1) * rows * shape_.d_model); }
 
-  void keep_attention_block(std::int64_t rows, std::int64_t key_rows, bool with_lora) {
-    const std::int64_t d = shape_.d_model;
-    keep(rows * width_ + 2 * key_rows * width_, rows * d);
+  void keep_attention_block(std::int64_t rows, std::int64_t key_rows) {
+    keep(rows * width_ + 2 * key_rows * width_, rows * shape_.d_model);
     if (is_full()) keep(rows * width_);
-    if (with_lora) keep(rows * d + (rows + key_rows) * config_.module.rank);
-    if (is("prefix")) keep(2 * prefix() * width_);
+  }
+
+  /// Kinds with the field module.cross_attention act there only if it is set.
+  bool acts_in_cross_attention() const {
+    return memory_.inside_attention &&
+           (config_.module.cross_attention || !row_.has_field("module.cross_attention"));
   }
 
   void keep_feed_forward(std::int64_t rows) {
@@ -453,7 +436,7 @@ class Estimator {
   std::int64_t step_workspace(const Texts& sources, const Texts& targets) const {
     if (!trains_backbone_part()) return layer_workspace(sources.tokens());
     std::int64_t most = layer_workspace(std::max(sources.tokens(), targets.tokens()));
-    if (is("prefix")) most += number_ * 2 * sources.count * prefix() * width_;
+    most += number_ * 2 * sources.count * added_keys() * width_;
     if (is_text_to_text()) {
       // Logits and their exponentials, or their gradient.
       const std::int64_t logits =
@@ -471,7 +454,7 @@ class Estimator {
     const std::int64_t tokens = gpu_ ? kEvaluationTokensOfGpu : kEvaluationTokens;
     const Texts texts{std::max<std::int64_t>(1, tokens / length), length};
     const std::int64_t probabilities =
-        (gpu_ ? 3 : 1) * number_ * texts.count * shape_.heads * length * (prefix() + length);
+        (gpu_ ? 3 : 1) * number_ * texts.count * shape_.heads * length * (added_keys() + length);
     const std::int64_t forward = layer_workspace(texts.tokens()) + probabilities;
     return is_text_to_text() ? std::max(forward, decoding_workspace(texts)) : forward;
   }
@@ -491,8 +474,6 @@ class Estimator {
            2 * kFloat * rows * shape_.vocab_size;
   }
 
-  static constexpr std::int64_t kHyperPositions = 2;
-
   const TrialConfig& config_;
   const BackboneShape& shape_;
   std::span<const TaskDeclaration> tasks_;
@@ -500,6 +481,9 @@ class Estimator {
   bool short_;           // bf16
   std::int64_t number_;  // bytes per activation
   std::int64_t width_;   // width of queries, keys and values
+  const ModuleRow& row_;
+  const ModuleMemory& memory_;
+  metrics::SizeValues sizes_;  // of the kind's formulas
   Kept kept_;
   std::int64_t trained_weights_ = 0;
   std::int64_t trained_optimizer_ = 0;

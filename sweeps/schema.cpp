@@ -157,7 +157,7 @@ bool has_size(const Field& field) {
   const auto rows = modules();
   return field.name == "module.sparsity_ratio" ||
          std::any_of(rows.begin(), rows.end(),
-                     [&](const ModuleRow& row) { return row.size_field == field.name; });
+                     [&](const ModuleRow& row) { return row.size_field() == field.name; });
 }
 
 // How values are written in this place: a value, a list of values, or a condition's operand.

@@ -143,7 +143,7 @@ bool SettingReader::read_match(Setting& setting, const base::YamlNode& node, boo
   const auto rows = modules();
   const bool is_size = setting.name == "module.sparsity_ratio" ||
                        std::any_of(rows.begin(), rows.end(), [&](const ModuleRow& row) {
-                         return row.size_field == setting.name;
+                         return row.size_field() == setting.name;
                        });
   if (!may_match || setting.target != Target::field || !is_size) {
     problems_.add(
@@ -247,7 +247,10 @@ bool SettingReader::read_backbone(Setting& setting, const base::YamlNode& node) 
   try {
     const std::filesystem::path folder = backbone_folder(locations_, name, here);
     read_shape(name, folder);
-    draft_.backbone_digests[name] = backbone_digest(folder, digests_);
+    const WorkerCatalog* const catalog = find_catalog(draft_.catalog);
+    draft_.backbone_digests[name] =
+        backbone_digest(folder, digests_,
+                        catalog == nullptr ? std::vector<std::string>() : catalog->backbone_files);
     draft_.backbone_folders[name] = folder;
     return true;
   } catch (const Error& error) {
@@ -271,7 +274,10 @@ void SettingReader::read_shape(const std::string& name, const std::filesystem::p
                             (folder / "config.json").string(), base::in_quotes(type),
                             fmt::join(*types, ", "), catalog->id));
   }
-  if (!catalog->kinds.empty()) return;
+  if (!catalog->kinds.empty()) {
+    draft_.backbone_shapes[name] = read_backbone_numbers(folder);
+    return;
+  }
   try {
     draft_.backbone_shapes[name] = read_backbone_shape(folder);
   } catch (const Error&) {

@@ -276,7 +276,7 @@ class Expander {
       return false;
     }
     const ModuleRow* const row = module_of(other.config);
-    if (row == nullptr || !row->family) {
+    if (row == nullptr || row->formula() == nullptr) {
       problems_.add(open.line, subject,
                     fmt::format("match_storage_of {}, whose module.kind is {}", open.variant,
                                 other.config.module.kind),
@@ -445,7 +445,7 @@ class Expander {
     trial.id = std::move(id);
     if (!name.empty()) trial.variants.push_back(name);
     const auto shape = draft_.backbone_shapes.find(config.backbone);
-    if (module_of(config)->family && shape != draft_.backbone_shapes.end()) {
+    if (module_of(config)->formula() != nullptr && shape != draft_.backbone_shapes.end()) {
       trial.storage = module_storage(config, shape->second);
       trial.bls_bits = metrics::bls_bits(*trial.storage);
     }

@@ -55,6 +55,11 @@ class SweepReader {
               base::FileProblems& problems, std::string_view catalog)
       : problems_(problems), reader_(file, locations, problems, draft_) {
     draft_.catalog = catalog;
+    if (const WorkerCatalog* const known = find_catalog(catalog)) {
+      // A trial without a backbone needs only its fields for a storage formula.
+      const bool has_backbones = !known->backbones || !known->backbones->empty();
+      if (!known->kinds.empty() && !has_backbones) draft_.backbone_shapes[""] = {};
+    }
     if (const WorkerCatalog* const declared = find_catalog(catalog)) {
       for (const TaskDeclaration& task : declared->tasks) draft_.declared[task.name] = task;
     }

@@ -22,12 +22,14 @@ struct Seed {
   auto operator<=>(const Seed&) const = default;
 };
 
+/// The first kind of the built-in catalog, which a sweep gets that names none.
+std::string_view default_kind();
+
 /// The trained module and the two switches of the ablations (paper, section 3;
 /// reference/method.md). Which sizes are active depends on `kind`; see its row in the catalog.
 struct ModuleConfig {
-  /// Row of the catalog's table of modules: adapter, lora, prefix, full_finetuning,
-  /// head_only, hyperformer++.
-  std::string kind = "adapter";
+  /// Row of the catalog's table of modules (sweeps/catalog.h).
+  std::string kind{default_kind()};
   /// True: one prototype for all layers. False: a separate module for each layer.
   bool share = false;
   /// none: every weight is used; learned: straight-through mask; random: drawn once, never learned.

@@ -48,19 +48,23 @@ Field field_of(const DeclaredField& declared) {
   return field;
 }
 
-// The rows of a catalog's kinds. Each lists all fields of its trials.
+ModuleRow row_of(const DeclaredKind& declared) {
+  ModuleRow row;
+  row.kind = declared.kind;
+  row.help = declared.help;
+  row.fields.assign(declared.uses.begin(), declared.uses.end());
+  row.defaults = declared.defaults;
+  row.declared = &declared;
+  return row;
+}
+
+// The rows of a worker's kinds. Each lists all fields of its trials.
 std::vector<ModuleRow> rows_of(const WorkerCatalog& catalog) {
   std::vector<ModuleRow> rows;
   if (catalog.kinds.empty()) {
     for (ModuleRow row : internal::builtin_modules()) rows.push_back(std::move(row));
   }
-  for (const DeclaredKind& declared : catalog.kinds) {
-    ModuleRow row;
-    row.kind = declared.kind;
-    row.help = declared.help;
-    row.fields.assign(declared.uses.begin(), declared.uses.end());
-    rows.push_back(std::move(row));
-  }
+  for (const DeclaredKind& declared : catalog.kinds) rows.push_back(row_of(declared));
   for (ModuleRow& row : rows) {
     row.catalog = catalog.id;
     row.fields.insert(row.fields.end(), {"seed", "module.kind"});
@@ -76,6 +80,10 @@ std::vector<ModuleRow> rows_of(const WorkerCatalog& catalog) {
     }
   }
   return rows;
+}
+
+nlohmann::ordered_json builtin_document() {
+  return nlohmann::ordered_json::parse(internal::catalog_files().front().content);
 }
 
 std::mutex learning;
@@ -156,6 +164,31 @@ bool is_field_of(const Field& field, std::string_view catalog) {
   return std::any_of(rows.begin(), rows.end(), [&](const ModuleRow& row) {
     return row.catalog == catalog && row.has_field(field.name);
   });
+}
+
+std::string_view default_kind() {
+  static const std::string kind = builtin_document().at("kinds").begin().key();
+  return kind;
+}
+
+std::string_view internal::builtin_kinds_text() {
+  static const std::string text = [] {
+    std::vector<std::string> kinds;
+    const nlohmann::ordered_json document = builtin_document();
+    for (const auto& kind : document.at("kinds").items()) kinds.push_back(kind.key());
+    return listed_with_or(std::move(kinds));
+  }();
+  return text;
+}
+
+std::span<const ModuleRow> internal::builtin_modules() {
+  static const WorkerCatalog catalog = internal::parse_builtin_catalog(builtin_document());
+  static const std::vector<ModuleRow> rows = [] {
+    std::vector<ModuleRow> all;
+    for (const DeclaredKind& declared : catalog.kinds) all.push_back(row_of(declared));
+    return all;
+  }();
+  return rows;
 }
 
 const internal::Vocabulary& internal::vocabulary() {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "sweeps/catalog.h"
@@ -15,6 +16,21 @@ namespace petlab::sweeps::internal {
 
 std::span<const Field> builtin_fields();
 std::span<const ModuleRow> builtin_modules();
+/// The names of the built-in kinds, listed_with_or().
+std::string_view builtin_kinds_text();
+
+/// "adapter, lora or prefix".
+std::string listed_with_or(std::vector<std::string> words);
+
+/// A file of the program: trainer/modules/catalog.json.
+struct CatalogFile {
+  std::string_view name;
+  std::string_view content;
+};
+std::span<const CatalogFile> catalog_files();
+/// parse_worker_catalog for the program's own catalog, which also says what petlab needs to know of
+/// its own trainer: memory and file formats.
+WorkerCatalog parse_builtin_catalog(const nlohmann::ordered_json& catalog);
 
 /// The built-in rows, followed by those of the learned catalogs.
 struct Vocabulary {

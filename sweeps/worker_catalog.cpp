@@ -206,13 +206,14 @@ std::vector<std::string> fields_outside_module() {
   return all;
 }
 
-void read_defaults(const json& entries, WorkerCatalog& catalog) {
+std::vector<KindDefault> read_defaults(const std::string& inside, const json& entries) {
+  std::vector<KindDefault> defaults;
   for (const auto& [key, value] : entries.items()) {
     const std::string& name = key;  // clang 14 captures no structured bindings
     const auto fields = internal::builtin_fields();
     const auto field = std::find_if(fields.begin(), fields.end(),
                                     [&](const Field& row) { return row.name == name; });
-    const std::string where = "defaults." + name;
+    const std::string where = fmt::format("{}defaults.{}", inside, name);
     if (field == fields.end() || name == "module.kind" || name == "backbone" || name == "seed") {
       refuse_catalog(where, value, "the default of a built-in field");
     }
@@ -220,8 +221,9 @@ void read_defaults(const json& entries, WorkerCatalog& catalog) {
     if (!field->set(scratch, value) || !field->in_range(scratch)) {
       refuse_catalog(where, value, field->wanted);
     }
-    catalog.defaults.push_back({field->name, value});
+    defaults.push_back({field->name, value});
   }
+  return defaults;
 }
 
 void read_metrics(const json& entries, WorkerCatalog& catalog) {
@@ -277,22 +279,150 @@ void read_tasks(const json& entries, WorkerCatalog& catalog) {
   }
 }
 
-void read_kinds(const json& entries, WorkerCatalog& catalog) {
-  for (const auto& [kind, value] : entries.items()) {
+metrics::SizeFormula formula_in(const std::string& where, const json& text) {
+  if (!text.is_string()) refuse_catalog(where, text, "a sum of products such as 2·r·d + r");
+  try {
+    return metrics::SizeFormula(text.get_ref<const std::string&>());
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("catalog.{}: {}", where, error.what()));
+  }
+}
+
+metrics::SizeFormula read_formula(Keys& keys, const std::string& key) {
+  const json* const found = keys.find(key);
+  return found == nullptr ? metrics::SizeFormula() : formula_in(keys.name(key), *found);
+}
+
+std::vector<metrics::SizeFormula> read_formulas(Keys& keys, const std::string& key) {
+  std::vector<metrics::SizeFormula> all;
+  for (const std::string& text : keys.texts(key)) {
+    all.push_back(formula_in(keys.name(key), json(text)));
+  }
+  return all;
+}
+
+bool read_switch(Keys& keys, const std::string& key) {
+  const json* const found = keys.find(key);
+  if (found != nullptr && !found->is_boolean()) {
+    refuse_catalog(keys.name(key), *found, "true or false");
+  }
+  return found != nullptr && found->get<bool>();
+}
+
+// Reads the names of sizes in the kind's formulas, `{"r": "module.rank"}`, and which of them is the
+// module's size.
+void read_sizes(Keys& keys, const WorkerCatalog& catalog, DeclaredKind& row) {
+  std::vector<std::string> known = row.uses;
+  for (const DeclaredField& field : catalog.fields) {
+    const bool is_size = field.type == FieldType::integer || field.type == FieldType::boolean;
+    if (is_size) known.push_back(field.name);
+  }
+  const std::string size = keys.text("size", "");
+  const json sizes = keys.entries("sizes");
+  for (const auto& [name, field] : sizes.items()) {
+    if (!field.is_string() || std::find(known.begin(), known.end(), field) == known.end()) {
+      refuse_catalog(keys.name("sizes." + name), field,
+                     "a field of this kind whose values are whole numbers or switches");
+    }
+    const auto place = name == size ? row.sizes.begin() : row.sizes.end();
+    row.sizes.insert(place, {name, field.get<std::string>()});
+  }
+  const bool found =
+      size.empty() ? row.sizes.empty() : !row.sizes.empty() && row.sizes.front().name == size;
+  if (!found) refuse_catalog(keys.name("size"), json(size), "one of the names in sizes");
+}
+
+// Refuses names that have no value in a storage formula.
+void check_formula(const std::string& where, const metrics::SizeFormula& formula,
+                   const DeclaredKind& row, std::vector<std::string> known) {
+  for (const metrics::SizeName& size : row.sizes) known.push_back(size.name);
+  for (const std::string& name : formula.names()) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    refuse_catalog(where, json(name), with_nearest("a name of a size", name, known));
+  }
+}
+
+void read_storage(Keys& keys, DeclaredKind& row, bool own) {
+  const json* const found = keys.find("storage");
+  if (found == nullptr || *found == "reported") return;
+  if (*found == "backbone" || *found == "none") {
+    row.storage = *found == "none" ? StorageRule::none : StorageRule::backbone;
+    return;
+  }
+  const std::string where = keys.name("storage");
+  if (!found->is_object()) {
+    refuse_catalog(where, *found, "reported, backbone, none or an object of formulas");
+  }
+  Keys parts(where, *found);
+  row.storage = StorageRule::formula;
+  row.formula.kind = row.kind;
+  row.formula.weights = read_formulas(parts, "weights");
+  row.formula.biases = read_formula(parts, "biases");
+  row.formula.per_model = read_switch(parts, "per_model");
+  row.layers = read_formula(parts, "layers");
+  parts.refuse_others();
+  metrics::SizeFormula all = row.formula.biases;
+  for (const metrics::SizeFormula& matrix : row.formula.weights) all.add(matrix);
+  if (own) {
+    check_formula(where, all, row, {"d", "w", "L", "T"});
+    check_formula(where + ".layers", row.layers, row, {"L", "Le", "Ld"});
+  } else if (row.layers.is_zero() && !row.formula.per_model) {
+    refuse_catalog(where, *found, "layers, or per_model: true");
+  }
+  const std::vector<std::string> used = all.names();
+  for (const metrics::SizeName& size : row.sizes) {
+    if (std::find(used.begin(), used.end(), size.name) != used.end()) {
+      row.formula.sizes.push_back(size);
+    }
+  }
+  const bool uses_size =
+      !row.formula.sizes.empty() && row.formula.sizes.front().name == row.sizes.front().name;
+  if (!row.sizes.empty() && !uses_size) {
+    refuse_catalog(where, *found, "formulas with the kind's size");
+  }
+}
+
+// What petlab knows of its own trainer only.
+void read_own(Keys& keys, DeclaredKind& row) {
+  row.formats = keys.texts("formats");
+  const std::string only = keys.text("only", "");
+  row.backbones = only == "encoder"        ? ModuleBackbones::encoder
+                  : only == "text_to_text" ? ModuleBackbones::text_to_text
+                                           : ModuleBackbones::any;
+  const json entries = keys.entries("memory");
+  Keys memory(keys.name("memory"), entries);
+  row.memory.inside_attention = read_switch(memory, "inside_attention");
+  row.memory.after_attention = read_switch(memory, "after_attention");
+  row.memory.after_feed_forward = read_switch(memory, "after_feed_forward");
+  row.memory.keeps = read_formula(memory, "keeps");
+  row.memory.keeps_once = read_formula(memory, "keeps_once");
+  row.memory.keys = read_formula(memory, "keys");
+  row.memory.trained = read_formulas(memory, "trained");
+  memory.refuse_others();
+}
+
+void read_kinds(const nlohmann::ordered_json& entries, WorkerCatalog& catalog, bool own) {
+  for (const auto& [kind, ordered] : entries.items()) {
     const std::string where = "kinds." + kind;
     check_name(where, kind);
+    const json value = ordered;
     Keys keys(where, value);
-    DeclaredKind row{kind, keys.text("help", ""), keys.texts("uses")};
+    DeclaredKind row;
+    row.kind = kind;
+    row.help = keys.text("help", "");
+    row.uses = keys.texts("uses");
     check_uses(where + ".uses", row.uses, true);
+    row.defaults = read_defaults(where + ".", keys.entries("defaults"));
+    read_sizes(keys, catalog, row);
+    read_storage(keys, row, own);
+    if (own) read_own(keys, row);
     keys.refuse_others();
     catalog.kinds.push_back(std::move(row));
   }
   for (const DeclaredField& field : catalog.fields) {
     std::vector<std::string> known;
     for (const DeclaredKind& row : catalog.kinds) known.push_back(row.kind);
-    if (known.empty()) {
-      for (const ModuleRow& row : internal::builtin_modules()) known.emplace_back(row.kind);
-    }
+    if (known.empty()) known = kinds_of("");
     for (const std::string& kind : field.kinds) {
       if (std::find(known.begin(), known.end(), kind) != known.end()) continue;
       refuse_catalog(fmt::format("fields.{}.kinds", field.name), json(kind),
@@ -325,7 +455,11 @@ bool DeclaredField::in_range(const json& value) const {
   return (!least || value >= *least) && (!most || value <= *most);
 }
 
-WorkerCatalog parse_worker_catalog(const json& object, const std::string& worker) {
+namespace {
+
+WorkerCatalog parse_catalog(const nlohmann::ordered_json& ordered, const std::string& worker,
+                            bool own) {
+  const json object = ordered;
   Keys keys("", object);
   WorkerCatalog catalog;
   catalog.name = keys.text("name", worker);
@@ -339,14 +473,21 @@ WorkerCatalog parse_worker_catalog(const json& object, const std::string& worker
   if (const json* const backbones = keys.find("backbones"); backbones && !backbones->is_null()) {
     catalog.backbones = keys.texts("backbones");
   }
+  catalog.backbone_files = keys.texts("backbone_files");
+  for (const std::string& name : catalog.backbone_files) {
+    if (name.empty() || name.find('/') != std::string::npos) {
+      refuse_catalog("backbone_files", json(name), "a pattern of names of files, such as *.json");
+    }
+  }
   catalog.uses = keys.find("uses") != nullptr ? keys.texts("uses") : fields_outside_module();
   check_uses("uses", catalog.uses, false);
-  read_defaults(keys.entries("defaults"), catalog);
+  catalog.defaults = read_defaults("", keys.entries("defaults"));
   const json fields = keys.entries("fields");
   for (const auto& [name, field] : fields.items()) {
     catalog.fields.push_back(read_field(name, field));
   }
-  read_kinds(keys.entries("kinds"), catalog);
+  keys.entries("kinds");
+  read_kinds(ordered.value("kinds", nlohmann::ordered_json::object()), catalog, own);
   read_metrics(keys.entries("metrics"), catalog);
   read_tasks(keys.entries("tasks"), catalog);
   keys.refuse_others();
@@ -358,6 +499,17 @@ WorkerCatalog parse_worker_catalog(const json& object, const std::string& worker
     throw std::invalid_argument(fmt::format("catalog: {}", error.what()));
   }
   return catalog;
+}
+
+}  // namespace
+
+WorkerCatalog parse_worker_catalog(const nlohmann::ordered_json& object,
+                                   const std::string& worker) {
+  return parse_catalog(object, worker, false);
+}
+
+WorkerCatalog internal::parse_builtin_catalog(const nlohmann::ordered_json& object) {
+  return parse_catalog(object, "", true);
 }
 
 WorkerCatalog parse_worker_catalog(std::string_view text) {

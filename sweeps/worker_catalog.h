@@ -34,13 +34,6 @@ struct DeclaredField {
   bool in_range(const nlohmann::json& value) const;
 };
 
-/// A kind of module that a worker declares.
-struct DeclaredKind {
-  std::string kind;
-  std::string help;
-  std::vector<std::string> uses;  ///< built-in fields of the group `module` that apply to it
-};
-
 /// A metric that a worker declares.
 struct DeclaredMetric {
   std::string name;
@@ -58,6 +51,9 @@ struct WorkerCatalog {
   /// The model types of the backbones; empty: trials have no backbone; absent: any folder with
   /// config.json and weights.
   std::optional<std::vector<std::string>> backbones;
+  /// Patterns of the backbone's files that determine a trial's numbers; empty: its configuration,
+  /// weights and tokenizer.
+  std::vector<std::string> backbone_files;
   /// Built-in fields outside the group `module` that apply.
   std::vector<std::string> uses;
   /// Defaults of built-in fields that differ from TrialConfig's.
@@ -77,7 +73,9 @@ inline constexpr std::string_view kCatalogStart = R"({"catalog":)";
 
 /// Reads the object `catalog` of a worker's description. `worker` is the catalog's name if it has
 /// none. Throws std::invalid_argument naming the key, what was found and what was expected.
-WorkerCatalog parse_worker_catalog(const nlohmann::json& catalog, const std::string& worker);
+/// The kinds keep their order.
+WorkerCatalog parse_worker_catalog(const nlohmann::ordered_json& catalog,
+                                   const std::string& worker);
 /// Reads WorkerCatalog::text. Throws std::invalid_argument.
 WorkerCatalog parse_worker_catalog(std::string_view text);
 

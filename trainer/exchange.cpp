@@ -145,9 +145,9 @@ namespace {
 /// files unchanged. Its heads are not exported.
 int export_backbone(const Artifact& artifact, const sweeps::TrialConfig& config,
                     const std::filesystem::path& backbone, const std::filesystem::path& out) {
-  if (config.module.kind != "full_finetuning") {
+  if (!sweeps::module_of(config)->trains_backbone()) {
     throw std::invalid_argument("--format " + std::string(kBackboneFormat) +
-                                " needs an artifact of full_finetuning, found " +
+                                " needs an artifact whose backbone was trained, found " +
                                 config.module.kind);
   }
   std::error_code failed;

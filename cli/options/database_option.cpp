@@ -103,6 +103,17 @@ std::filesystem::path database_to_read(const std::filesystem::path& named) {
   return find_database(named.string(), DatabaseUse::existing).file;
 }
 
+void learn_declared_words(const std::filesystem::path& named) {
+  std::filesystem::path database;
+  try {
+    database = database_to_read(named);
+  } catch (const std::invalid_argument&) {
+    if (!named.empty()) throw;
+    return;
+  }
+  results::Reader{database};  // opening it does that
+}
+
 void add_database_option(CLI::App& app, std::string& database) {
   app.add_option("--db", database, kDatabaseHelp)->type_name("FILE");
 }

@@ -43,6 +43,10 @@ FoundDatabase find_database(const std::string& named, DatabaseUse use,
 /// The database that a command without a sweep file reads.
 std::filesystem::path database_to_read(const std::filesystem::path& named);
 
+/// Makes known what workers declared in that database: kinds, fields and metrics. Does nothing if
+/// `named` is empty and there is no database.
+void learn_declared_words(const std::filesystem::path& named);
+
 /// --db, for commands that use an existing database.
 void add_database_option(CLI::App& app, std::string& database);
 void add_database_option(CLI::App& app, std::filesystem::path& database);

@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -23,6 +25,7 @@
 #include "protocol/artifact_format.h"
 #include "sweeps/backbone.h"
 #include "sweeps/catalog.h"
+#include "sweeps/fields.h"
 #include "sweeps/locations.h"
 #include "sweeps/trial_config.h"
 
@@ -48,12 +51,7 @@ struct StorageOptions {
   bool share_given = false;
   std::string mask;
   std::optional<double> sparsity_ratio;
-  std::optional<std::int64_t> bottleneck;
-  std::optional<std::int64_t> rank;
-  std::optional<std::int64_t> prefix_length;
-  std::optional<std::int64_t> hyper_embedding;
-  std::optional<std::int64_t> hyper_hidden;
-  std::optional<std::int64_t> hyper_projected;
+  std::map<std::string, std::int64_t> sizes;  // "rank"
 };
 
 // The backbone properties that storage formulas use.
@@ -147,28 +145,22 @@ std::int64_t required_parameters(const Backbone& backbone, std::string_view kind
       fmt::format("storage of {} requires --backbone or --parameters", kind));
 }
 
-// The name of the field that sets a family's size: bottleneck, rank, prefix_length.
-std::string_view size_name(metrics::ModuleFamily family) {
-  for (const sweeps::ModuleRow& row : sweeps::modules()) {
-    if (row.family == family) return row.size_field.substr(row.size_field.find('.') + 1);
-  }
-  return "size";
+// The name of a size's field as an option: bottleneck, rank, prefix_length.
+std::string name_of(const metrics::SizeName& size) {
+  return size.field.substr(size.field.find('.') + 1);
 }
 
 void describe_module(const metrics::ModuleStorage& module, Report& report) {
-  const std::string_view kind = metrics::to_string(module.family);
-  const std::string_view size = size_name(module.family);
-  report.module = fmt::format("{}, {} {}", kind, size, module.size);
+  const std::string& kind = module.formula->kind;
+  report.module = kind;
   report.about["kind"] = kind;
-  report.about[std::string(size)] = module.size;
-  if (module.family == metrics::ModuleFamily::hypernetwork) {
-    const auto& [embedding, hidden, projected] = module.hypernetwork;
-    report.module += fmt::format(", hyper_embedding {}, hyper_hidden {}, hyper_projected {}",
-                                 embedding, hidden, projected);
-    report.about["hyper_embedding"] = embedding;
-    report.about["hyper_hidden"] = hidden;
-    report.about["hyper_projected"] = projected;
-  } else {
+  for (std::size_t i = 0; i < module.formula->sizes.size(); ++i) {
+    const std::string name = name_of(module.formula->sizes[i]);
+    const std::int64_t value = i == 0 ? module.size : module.other_sizes[i - 1];
+    report.module += fmt::format(", {} {}", name, value);
+    report.about[name] = value;
+  }
+  if (!module.formula->per_model) {
     report.module +=
         fmt::format(", share {}, mask {}", module.share, metrics::to_string(module.mask));
     report.about["share"] = module.share;
@@ -200,11 +192,6 @@ void describe_weights(std::string_view kind, std::int64_t weights, std::string_v
   report.stored = report.bls;
 }
 
-bool is_hypernetwork(std::string_view kind) {
-  const sweeps::ModuleRow* const row = sweeps::find_module(kind);
-  return row != nullptr && row->family == metrics::ModuleFamily::hypernetwork;
-}
-
 // A trial's configuration, from options or a file.
 struct Configuration {
   sweeps::TrialConfig trial;
@@ -229,12 +216,7 @@ nlohmann::json module_json(const StorageOptions& options) {
   if (options.share_given) module["share"] = options.share;
   if (!options.mask.empty()) module["mask"] = options.mask;
   if (options.sparsity_ratio) module["sparsity_ratio"] = *options.sparsity_ratio;
-  if (options.bottleneck) module["bottleneck"] = *options.bottleneck;
-  if (options.rank) module["rank"] = *options.rank;
-  if (options.prefix_length) module["prefix_length"] = *options.prefix_length;
-  if (options.hyper_embedding) module["hyper_embedding"] = *options.hyper_embedding;
-  if (options.hyper_hidden) module["hyper_hidden"] = *options.hyper_hidden;
-  if (options.hyper_projected) module["hyper_projected"] = *options.hyper_projected;
+  for (const auto& [name, size] : options.sizes) module[name] = size;
   return module;
 }
 
@@ -269,7 +251,8 @@ Configuration configuration_of(const StorageOptions& options) {
   }
   auto declared = static_cast<std::int64_t>(configuration.trial.tasks.size());
   if (declared == 0) {
-    const bool several = is_hypernetwork(configuration.trial.module.kind);
+    const auto* const formula = sweeps::module_of(configuration.trial)->formula();
+    const bool several = formula != nullptr && formula->per_model;
     declared = several && options.file.empty() ? kGlueTasks : 1;
   }
   configuration.tasks = options.tasks.value_or(declared);
@@ -286,15 +269,17 @@ Report report_of_configuration(const StorageOptions& options) {
   report.tasks = configuration.tasks;
   report.backbone =
       required_backbone(backbone_of(options, configuration.trial.backbone, configuration.folder));
-  if (kind == "full_finetuning") {
+  const sweeps::ModuleRow& row = *sweeps::find_module(kind);
+  if (row.trains_backbone()) {
     describe_weights(kind, required_parameters(*report.backbone, kind), "32·parameters", report);
     return report;
   }
-  if (!sweeps::find_module(kind)->family) {
+  if (row.formula() == nullptr) {
     describe_weights(kind, 0, "0 (the head is not counted)", report);
     return report;
   }
-  if (is_hypernetwork(kind) && report.backbone->decoder_layers == 0) {
+  if (row.declared->backbones == sweeps::ModuleBackbones::text_to_text &&
+      report.backbone->decoder_layers == 0) {
     throw std::invalid_argument(
         fmt::format("{} needs a backbone with an encoder and a decoder", kind));
   }
@@ -443,6 +428,22 @@ int run_storage(const StorageOptions& options, Streams streams) {
   return kDone;
 }
 
+// An option for each size in the kinds' storage formulas.
+void add_sizes(CLI::App& app, StorageOptions& options) {
+  std::set<std::string> added;
+  for (const sweeps::ModuleRow& row : sweeps::modules()) {
+    if (row.formula() == nullptr || !row.catalog.empty()) continue;
+    for (const metrics::SizeName& size : row.formula()->sizes) {
+      const std::string name = name_of(size);
+      if (!added.insert(name).second) continue;
+      app.add_option_function<std::int64_t>(
+          "--" + option_name(name),
+          [&options, name](std::int64_t value) { options.sizes[name] = value; },
+          std::string(sweeps::find_field(size.field)->help));
+    }
+  }
+}
+
 }  // namespace
 
 std::function<int()> make_storage(CLI::App& app, Streams streams) {
@@ -450,15 +451,8 @@ std::function<int()> make_storage(CLI::App& app, Streams streams) {
   app.add_option("file", options->file,
                  "an artifact, or a trial's configuration (.yaml, .yml, .json)");
   add_json_option(app, options->json, "print JSON");
-  app.add_option("--kind", options->kind,
-                 "adapter, lora, prefix, full_finetuning, head_only or hyperformer++");
-  app.add_option("--bottleneck", options->bottleneck, "bottleneck of an adapter");
-  app.add_option("--rank", options->rank, "rank of LoRA");
-  app.add_option("--prefix-length", options->prefix_length, "positions of a prefix");
-  app.add_option("--hyper-embedding", options->hyper_embedding,
-                 "embedding size of a hypernetwork: task, layer and position");
-  app.add_option("--hyper-hidden", options->hyper_hidden, "hidden size of its MLP");
-  app.add_option("--hyper-projected", options->hyper_projected, "output size of its MLP");
+  app.add_option("--kind", options->kind, std::string(sweeps::find_field("module.kind")->wanted));
+  add_sizes(app, *options);
   app.add_flag("--share,!--no-share", options->share, "one prototype for all layers");
   app.add_option("--mask", options->mask, "none, learned or random");
   app.add_option("--sparsity-ratio", options->sparsity_ratio, "fraction of ones in a mask");

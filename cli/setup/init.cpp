@@ -105,12 +105,13 @@ std::string sweep_text(const std::string& file, const std::string& backbone,
       "  backbone: {2}\n"
       "  # with data on this machine: {3}\n"
       "  task: {4}\n"
-      "  module.kind: adapter                 # {5}\n"
+      "  module.kind: {7:<23} # {5}\n"
       "  training: {{epochs: 3, batch_size: 32, learning_rate: 1e-3}}\n"
       "  data: {{max_train_examples: 1000}}     # small, for a first look; 0 is all\n"
       "  # All further fields, with their defaults:\n",
       file, others(backbones), yaml_text(backbone), others(tasks), yaml_text(task),
-      sweeps::find_field("module.kind")->wanted, yaml_text(sweep_name(file)));
+      sweeps::find_field("module.kind")->wanted, yaml_text(sweep_name(file)),
+      sweeps::default_kind());
   const std::vector<std::string_view> above = {"backbone",
                                                "module.kind",
                                                "training.epochs",

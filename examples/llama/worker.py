@@ -34,8 +34,21 @@ CATALOG = petlab.Catalog(
     defaults={"training.batch_size": 8, "training.learning_rate": 1e-2, "training.steps": 100},
     kinds=[
         petlab.Kind("lora", "low-rank updates of some projections", uses=["module.rank"]),
-        petlab.Kind("ia3", "rescaled keys, values and feed-forward activations"),
-        petlab.Kind("prompt", "trained vectors before the text"),
+        petlab.Kind(
+            "ia3",
+            "rescaled keys, values and feed-forward activations",
+            storage={
+                "biases": "2*num_key_value_heads*head_dim + intermediate_size",
+                "layers": "num_hidden_layers",
+            },
+        ),
+        petlab.Kind(
+            "prompt",
+            "trained vectors before the text",
+            storage={"weights": ["vectors*hidden_size"], "per_model": True},
+            size="vectors",
+            sizes={"vectors": "module.vectors"},
+        ),
     ],
     fields=[
         petlab.Field(

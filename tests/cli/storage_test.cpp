@@ -5,6 +5,7 @@
 #include "protocol/artifact_format.h"
 #include "tests/support/catch.h"
 #include "tests/support/programs.h"
+#include "tests/support/storage_formula.h"
 #include "tests/support/temp_dir.h"
 
 using petlab::testing::CommandResult;
@@ -150,6 +151,7 @@ TEST_CASE("The config.json of a backbone gives the paper's parameter counts", "[
 TEST_CASE("petlab storage shows an artifact as published and as stored", "[cli]") {
   const TempDir dir;
   petlab::metrics::ModuleStorage module;
+  module.formula = petlab::testing::formula_of("adapter");
   module.d_model = 4;
   module.layers = 3;
   module.size = 2;

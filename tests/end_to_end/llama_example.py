@@ -57,6 +57,9 @@ class LlamaExample(ScriptedWorld):
                          {("lora", "qv", 1), ("lora", "all", 1), ("ia3", None, 1), ("prompt", None, 1)})
         best = json.loads(self.ask("best", "--metric", "perplexity", "--json").out)[0]
         self.assertEqual(best["test"], min(row["perplexity_mean"] for row in rows))
+        planned = self.query("SELECT config ->> '$.module.kind' AS kind, max(bls_bits) AS bits FROM trials GROUP BY 1")
+        self.assertEqual({row["kind"]: row["bits"] for row in planned},
+                         {"ia3": 2 * 256 * 32, "lora": None, "prompt": 8 * 64 * 32})
         sizes = self.query("SELECT module_kind, max(bls_bits) AS bits FROM results GROUP BY 1 ORDER BY 1")
         # per layer keys and values of 64, feed-forward of 128; A and B of 7 products; 8 vectors of 64
         self.assertEqual({row["module_kind"]: row["bits"] for row in sizes},

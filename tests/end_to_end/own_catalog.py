@@ -99,6 +99,19 @@ class OwnCatalog(ScriptedWorld):
         self.ask("db", "rebuild", "--runs", "sweep.runs", "--db", "sweep.db")
         self.check_answers()
 
+    def test_help_and_completion_know_the_declared_words(self):
+        def words_of(*options):
+            return self.ask("help", "fields", *options).out
+        self.assertNotIn("lm.block", words_of())
+        self.assertIn("lm.block", words_of("--worker", "python3 decoder.py"))
+        self.assertEqual(self.ask("completion", "--words", "--", "results", "--by", "lm_b").out, "")
+        self.train()
+        self.assertIn("lm.block", words_of("--db", "sweep.db"))
+        self.assertEqual(self.ask("completion", "--words", "--", "results", "--db", "sweep.db", "--by", "lm_b").out,
+                         "lm_block\n")
+        self.assertIn("lm.block=", self.ask("completion", "--words", "--", "plan", "--db", "sweep.db", "--set", "lm.").out)
+        self.assertIn("only apply to petlab help fields", self.ask("help", "run", "--worker", "x", code=2).err)
+
     def check_answers(self):
         rows = json.loads(self.ask("results", "--where", "module.kind=ia3 and lm.block>100", "--by",
                                    "lm.block,module.targets", "--metric", "nats", "--json").out)

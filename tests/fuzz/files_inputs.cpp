@@ -15,6 +15,7 @@
 #include "protocol/artifact_format.h"
 #include "sweeps/catalog.h"
 #include "sweeps/trial_config.h"
+#include "tests/support/storage_formula.h"
 #include "trainer/artifact/artifact.h"
 #include "trainer/artifact/foreign_module.h"
 #include "trainer/artifact/layered_module.h"
@@ -214,7 +215,7 @@ std::string byte_vocab(std::string_view more) {
 /// A shared adapter of 2 layers, d_model 2, bottleneck 1, with masks of layers and of two tasks.
 trainer::Artifact layered_artifact() {
   trainer::Artifact artifact;
-  artifact.module = metrics::ModuleStorage{metrics::ModuleFamily::adapter, 2,   2, 1, true,
+  artifact.module = metrics::ModuleStorage{testing::formula_of("adapter"), 2,   2, 1, true,
                                            metrics::MaskKind::learned,     0.5, 2};
   artifact.values = {{"down.weight", {1, 2}, {1, 2}},
                      {"down.bias", {1}, {3}},

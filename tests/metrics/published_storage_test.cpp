@@ -13,6 +13,7 @@
 #include "tests/metrics/golden_json.h"
 #include "tests/support/catch.h"
 #include "tests/support/golden.h"
+#include "tests/support/storage_formula.h"
 
 // Recomputes every storage percentage of the paper from the formulas, to the printed digits.
 
@@ -116,9 +117,8 @@ ModuleStorage module_of(const std::string& row, const std::string& backbone, std
     module.mask = MaskKind::learned;
     name = name.substr(8);
   }
-  module.family = name == "lora"     ? ModuleFamily::lora
-                  : name == "prefix" ? ModuleFamily::prefix
-                                     : ModuleFamily::adapter;
+  if (name != "lora" && name != "prefix") name = "adapter";
+  module.formula = petlab::testing::formula_of(name);
   module.size = std::stoll(row.substr(row.find('=') + 1));
   return module;
 }
@@ -153,8 +153,8 @@ Percentages percentages_of(const std::string& row, const std::string& backbone,
   const bool generated = row == "hyperformer++";
   ModuleStorage module = module_of(generated ? "adapter bn=24" : row, backbone, tasks);
   if (generated) {
-    module.family = ModuleFamily::hypernetwork;
-    module.hypernetwork = {64, 128, 64};
+    module.formula = petlab::testing::formula_of(row);
+    module.other_sizes = {64, 128, 64};
   }
   return {bls_percent(bls_bits(module), parameters, tasks),
           parameters_percent(trained_parameters(module), parameters, tasks)};

@@ -10,32 +10,25 @@
 #include "tests/metrics/golden_json.h"
 #include "tests/support/catch.h"
 #include "tests/support/golden.h"
+#include "tests/support/storage_formula.h"
 
 using namespace petlab::metrics;
+using petlab::testing::formula_of;
 using petlab::testing::read_json;
 
 namespace {
 
-ModuleStorage shape(ModuleFamily family, std::int64_t size, bool share, MaskKind mask,
+ModuleStorage shape(const std::string& kind, std::int64_t size, bool share, MaskKind mask,
                     double k = 0.5, std::int64_t tasks = 1) {
-  return {family, 768, 12, size, share, mask, k, tasks};
-}
-
-ModuleFamily family_named(const std::string& name) {
-  if (name == "lora") return ModuleFamily::lora;
-  if (name == "prefix") return ModuleFamily::prefix;
-  REQUIRE(name == "adapter");
-  return ModuleFamily::adapter;
+  return {formula_of(kind), 768, 12, size, share, mask, k, tasks};
 }
 
 // Reads a case of bls_cases.json.
 ModuleStorage module_of(const nlohmann::json& row) {
   ModuleStorage module;
-  module.family = family_named(row.at("module"));
-  const char* size_key = module.family == ModuleFamily::adapter ? "bn"
-                         : module.family == ModuleFamily::lora  ? "r"
-                                                                : "l";
-  module.size = row.at(size_key);
+  module.formula = formula_of(row.at("module").get<std::string>());
+  REQUIRE(module.formula != nullptr);
+  module.size = row.at(module.formula->sizes.front().name);
   module.d_model = row.at("d");
   module.layers = row.at("L");
   const std::string variant = row.at("variant");
@@ -113,46 +106,43 @@ TEST_CASE("each formula of the paper matches a hand calculation for one layer's 
           "[metrics]") {
   const double adapter = 2 * 64 * 768;
   const double biases = 64 + 768;
-  const ModuleFamily kAdapter = ModuleFamily::adapter;
-  CHECK(bls_bits(shape(kAdapter, 64, false, MaskKind::none)) == 32 * (adapter + biases) * 12);
-  CHECK(bls_bits(shape(kAdapter, 64, true, MaskKind::none)) == 32 * (adapter + biases));
-  CHECK(bls_bits(shape(kAdapter, 64, true, MaskKind::learned)) ==
+  CHECK(bls_bits(shape("adapter", 64, false, MaskKind::none)) == 32 * (adapter + biases) * 12);
+  CHECK(bls_bits(shape("adapter", 64, true, MaskKind::none)) == 32 * (adapter + biases));
+  CHECK(bls_bits(shape("adapter", 64, true, MaskKind::learned)) ==
         32 * (adapter + biases) + adapter * 12);
-  CHECK(bls_bits(shape(kAdapter, 64, true, MaskKind::random)) ==
+  CHECK(bls_bits(shape("adapter", 64, true, MaskKind::random)) ==
         32 * (adapter + biases) + adapter * 12);
-  CHECK(bls_bits(shape(kAdapter, 64, true, MaskKind::learned, 0.3, 8)) ==
+  CHECK(bls_bits(shape("adapter", 64, true, MaskKind::learned, 0.3, 8)) ==
         32 * (adapter + biases) + adapter * (12 + 8));
-  CHECK(bls_bits(shape(kAdapter, 64, false, MaskKind::learned, 0.25)) ==
+  CHECK(bls_bits(shape("adapter", 64, false, MaskKind::learned, 0.25)) ==
         32 * (adapter / 4 + biases) * 12);
   // Tasks share modules without masks, so more tasks add nothing.
-  CHECK(bls_bits(shape(kAdapter, 64, false, MaskKind::none, 1, 8)) ==
-        bls_bits(shape(kAdapter, 64, false, MaskKind::none)));
+  CHECK(bls_bits(shape("adapter", 64, false, MaskKind::none, 1, 8)) ==
+        bls_bits(shape("adapter", 64, false, MaskKind::none)));
   const double lora = 4 * 32 * 768;
-  CHECK(bls_bits(shape(ModuleFamily::lora, 32, true, MaskKind::learned)) == 32 * lora + lora * 12);
+  CHECK(bls_bits(shape("lora", 32, true, MaskKind::learned)) == 32 * lora + lora * 12);
   const double prefix = 2 * 64 * 768;
-  CHECK(bls_bits(shape(ModuleFamily::prefix, 64, false, MaskKind::learned)) ==
-        32 * prefix / 2 * 12);
+  CHECK(bls_bits(shape("prefix", 64, false, MaskKind::learned)) == 32 * prefix / 2 * 12);
 
-  const StorageBits parts = bls_parts(shape(kAdapter, 64, true, MaskKind::learned));
+  const StorageBits parts = bls_parts(shape("adapter", 64, true, MaskKind::learned));
   CHECK(parts.values == 32 * (adapter + biases));
   CHECK(parts.masks == adapter * 12);
 }
 
 TEST_CASE("a formula is printed as in the paper", "[metrics]") {
-  const auto formula = [](ModuleFamily family, bool share, MaskKind mask, std::int64_t tasks = 1) {
-    return bls_formula(shape(family, 4, share, mask, 0.5, tasks));
+  const auto formula = [](const char* kind, bool share, MaskKind mask, std::int64_t tasks = 1) {
+    return bls_formula(shape(kind, 4, share, mask, 0.5, tasks));
   };
-  CHECK(formula(ModuleFamily::adapter, false, MaskKind::none) == "32·(2·bn·d + bn + d)·L");
-  CHECK(formula(ModuleFamily::adapter, true, MaskKind::none) == "32·(2·bn·d + bn + d)");
-  CHECK(formula(ModuleFamily::adapter, true, MaskKind::learned) ==
-        "32·(2·bn·d + bn + d) + 2·bn·d·L");
-  CHECK(formula(ModuleFamily::lora, true, MaskKind::random, 8) == "32·4·r·d + 4·r·d·(L + T)");
-  CHECK(formula(ModuleFamily::prefix, false, MaskKind::learned) == "32·2·k·l·d·L");
+  CHECK(formula("adapter", false, MaskKind::none) == "32·(2·bn·d + bn + d)·L");
+  CHECK(formula("adapter", true, MaskKind::none) == "32·(2·bn·d + bn + d)");
+  CHECK(formula("adapter", true, MaskKind::learned) == "32·(2·bn·d + bn + d) + 2·bn·d·L");
+  CHECK(formula("lora", true, MaskKind::random, 8) == "32·4·r·d + 4·r·d·(L + T)");
+  CHECK(formula("prefix", false, MaskKind::learned) == "32·2·k·l·d·L");
 }
 
 TEST_CASE("storage without a formula is refused", "[metrics]") {
-  ModuleStorage module = shape(ModuleFamily::adapter, 0, false, MaskKind::none);
-  CHECK_THROWS_WITH(bls_bits(module), "the module's size is 0, must be > 0");
+  ModuleStorage module = shape("adapter", 0, false, MaskKind::none);
+  CHECK_THROWS_WITH(bls_bits(module), "module.bottleneck is 0, must be > 0");
   module.size = 8;
   module.layers = -1;
   CHECK_THROWS_WITH(stored_bits(module), "layers is -1, must be > 0");
@@ -174,9 +164,9 @@ namespace {
 
 /// The hypernetwork of table 2, on T5-base.
 ModuleStorage hyperformer() {
-  ModuleStorage module{ModuleFamily::hypernetwork, 768, 24, 24};
+  ModuleStorage module{formula_of("hyperformer++"), 768, 24, 24};
   module.tasks = 8;
-  module.hypernetwork = {64, 128, 64};
+  module.other_sizes = {64, 128, 64};
   return module;
 }
 
@@ -194,9 +184,9 @@ TEST_CASE("Hyperformer++ has the published number of parameters", "[metrics]") {
 
 TEST_CASE("a hypernetwork's storage matches a hand calculation", "[metrics]") {
   // One layer in each stack, d 5, bn 2, T 3, E 4, H 6, P 7.
-  ModuleStorage module{ModuleFamily::hypernetwork, 5, 2, 2};
+  ModuleStorage module{formula_of("hyperformer++"), 5, 2, 2};
   module.tasks = 3;
-  module.hypernetwork = {4, 6, 7};
+  module.other_sizes = {4, 6, 7};
   const std::int64_t embeddings = 3 * 4 + 2 * (1 * 4 + 2 * 4);
   const std::int64_t mlp = (12 * 6 + 6) + (6 * 7 + 7) + 2 * 7;
   const std::int64_t down = (7 * 10 + 10) + (7 * 2 + 2);
@@ -204,7 +194,8 @@ TEST_CASE("a hypernetwork's storage matches a hand calculation", "[metrics]") {
   const std::int64_t norm = 2 * (7 * 5 + 5);
   CHECK(trained_parameters(module) == embeddings + 2 * (mlp + down + up + norm));
   CHECK(bls_formula(module) ==
-        "32·((T + L + 4)·E + 2·((3·E + 1)·H + (H + 1)·P + 2·P + (P + 1)·(2·bn·d + bn + 3·d)))");
+        "32·(T·E + L·E + 4·E + 6·E·H + 2·H + 2·H·P + 6·P + 4·P·bn·d + 2·P·bn + 6·P·d + 4·bn·d + "
+        "2·bn + 6·d)");
   // Each additional layer or task has one more embedding.
   ModuleStorage more = module;
   more.layers = 3;
@@ -214,14 +205,14 @@ TEST_CASE("a hypernetwork's storage matches a hand calculation", "[metrics]") {
 
   module.share = true;
   CHECK_THROWS_WITH(bls_bits(module),
-                    "a hypernetwork is neither shared nor masked: share is true, mask is none");
+                    "hyperformer++ is neither shared nor masked: share is true, mask is none");
   module.share = false;
   module.mask = MaskKind::random;
   CHECK_THROWS_WITH(bls_bits(module),
-                    "a hypernetwork is neither shared nor masked: share is false, mask is random");
+                    "hyperformer++ is neither shared nor masked: share is false, mask is random");
   module.mask = MaskKind::none;
-  module.hypernetwork.hidden = 0;
-  CHECK_THROWS_WITH(stored_bits(module), "the hypernetwork's hidden size is 0, must be > 0");
+  module.other_sizes[1] = -1;
+  CHECK_THROWS_WITH(stored_bits(module), "module.hyper_hidden is -1, must be >= 0");
 }
 
 TEST_CASE("Hyperformer++ has its authors' number of parameters", "[metrics][golden][wide]") {
@@ -232,19 +223,18 @@ TEST_CASE("Hyperformer++ has its authors' number of parameters", "[metrics][gold
         file.at("real_size").at("parameters").get<std::int64_t>());
   const auto& method = file.at("method");
   const auto backbone = read_json(*folder / "settings.json").at("backbone");
-  ModuleStorage tiny{ModuleFamily::hypernetwork, backbone.at("hidden"),
+  ModuleStorage tiny{formula_of("hyperformer++"), backbone.at("hidden"),
                      2 * backbone.at("layers").get<std::int64_t>(), method.at("bn")};
   tiny.tasks = method.at("tasks");
-  tiny.hypernetwork = {method.at("task_embedding"), method.at("mlp_hidden"),
-                       method.at("projected")};
+  tiny.other_sizes = {method.at("task_embedding"), method.at("mlp_hidden"), method.at("projected")};
   CHECK(stored_bits(tiny) == file.at("bls").at("bits").get<std::int64_t>());
 }
 
-TEST_CASE("a module family has the name of its kind", "[metrics]") {
-  for (const ModuleFamily family : {ModuleFamily::adapter, ModuleFamily::lora, ModuleFamily::prefix,
-                                    ModuleFamily::hypernetwork}) {
-    CHECK(module_family_from(to_string(family)) == family);
-  }
-  CHECK(to_string(ModuleFamily::hypernetwork) == "hyperformer++");
-  CHECK(!module_family_from("hyperformer"));
+TEST_CASE("a T5 with wide attention has its width in the formula", "[metrics]") {
+  ModuleStorage module = shape("lora", 4, true, MaskKind::learned);
+  module.attention_width = 1024;
+  CHECK(bls_formula(module) == "32·(2·r·d + 2·r·w) + (2·r·d + 2·r·w)·L");
+  CHECK(module_size(module).weights == 2 * 4 * (768 + 1024));
+  module.share = false;
+  CHECK(bls_formula(module) == "32·(2·k·r·d + 2·k·r·w)·L");
 }

@@ -43,10 +43,8 @@ TEST_CASE("The table of modules has only known fields, and each size is a field"
     INFO(row.kind);
     for (const std::string_view field : row.fields) CHECK(find_field(field) != nullptr);
     for (const KindDefault& preset : row.defaults) CHECK(find_field(preset.field) != nullptr);
-    CHECK(row.family.has_value() == !row.size_field.empty());
-    if (row.family) {
-      CHECK(std::find(row.fields.begin(), row.fields.end(), row.size_field) != row.fields.end());
-    }
+    CHECK((row.formula() != nullptr) == !row.size_field().empty());
+    if (row.formula() != nullptr) CHECK(row.has_field(row.size_field()));
     TrialConfig config = default_config(row.kind);
     config.backbone = "b";
     config.tasks = {"cola"};

@@ -1,6 +1,8 @@
 #include "sweeps/worker_catalog.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -112,6 +114,121 @@ TEST_CASE("A mistake in a declared field or kind has its line and the nearest wo
         "s.yaml:2: lm.tied: found nothing, expected true or false\n");
   CHECK(problems_of("sweep: s\nbase: {task: letters}\n", catalog) ==
         "s.yaml:2: module.kind: found nothing, expected ia3 or soft-prompt\n");
+}
+
+TEST_CASE("A declared storage formula reads fields and the backbone's config.json",
+          "[sweeps][catalog]") {
+  const std::string catalog = learned("sized", json::parse(R"({
+    "backbones": ["llama"],
+    "kinds": {
+      "ia3": {"storage": {"biases": "2*kv_size + wide", "layers": "depth"}},
+      "soft-prompt": {"size": "n", "sizes": {"n": "module.rank"}, "defaults": {"module.rank": 3},
+                      "storage": {"weights": ["n*hidden"], "per_model": true}},
+      "low-rank": {"uses": ["module.rank", "module.share", "module.mask", "module.sparsity_ratio"],
+                   "size": "r", "sizes": {"r": "module.rank"},
+                   "storage": {"weights": ["r*hidden", "hidden*r"], "layers": "depth"}}}})"));
+  const TempDir folder;
+  const std::filesystem::path backbone = folder.path() / "small";
+  std::filesystem::create_directory(backbone);
+  std::ofstream(backbone / "model.safetensors") << "weights";
+  const auto plan = [&](const std::string& variants, const char* depth) {
+    std::ofstream(backbone / "config.json")
+        << R"({"model_type": "llama", "hidden": 10, "kv_size": 4, "wide": 22, "scale": 1.5)"
+        << depth << "}";
+    Locations locations;
+    locations.home = folder.path();
+    const std::string text =
+        "sweep: s\nbase: {task: letters, lm.tied: true, lm.heat: 1, backbone: " +
+        backbone.string() + "}\nvariants:\n" + variants;
+    return read_sweep_text(text, folder.path() / "s.yaml", locations, kMaxTrials, {}, catalog);
+  };
+  const std::string variants =
+      "  a: {module.kind: ia3}\n  b: {module: {kind: soft-prompt, rank: {match_storage_of: a}}}\n"
+      "  c: {module: {kind: low-rank, rank: 2, share: true, mask: learned}}\n";
+  const Sweep sweep = plan(variants, ", \"depth\": 2");
+  REQUIRE(sweep.trials.size() == 3);
+  CHECK(sweep.trials[0].bls_bits == 32 * 2 * (2 * 4 + 22));
+  CHECK(sweep.trials[1].config.module.rank == 6);
+  CHECK(sweep.trials[1].storage_note == "rank 6 for the storage of a: equal");
+  CHECK(sweep.trials[2].bls_bits == 32 * 2 * 20 + 2 * 20 * 2);
+  try {
+    plan("  a: {module.kind: ia3}\n", "");
+    FAIL("accepted");
+  } catch (const base::FileProblemsError& error) {
+    REQUIRE(error.problems().size() == 1);
+    CHECK_THAT(
+        error.problems().front(),
+        has_text("s.yaml:4: module.kind: found ia3, expected a storage formula that fields and "
+                 "config.json can answer (depth: there is no value of depth)"));
+  }
+}
+
+TEST_CASE("A worker names the backbone's files that determine a trial's id", "[sweeps][catalog]") {
+  const std::string catalog = learned(
+      "named", json::parse(R"({"backbones": ["llama"], "backbone_files": ["*.json", "w.bin"]})"));
+  const TempDir folder;
+  const std::filesystem::path backbone = folder.path() / "small";
+  std::filesystem::create_directory(backbone);
+  const auto write = [&](const char* name, const char* text) {
+    std::ofstream(backbone / name) << text;
+  };
+  const auto id = [&] {
+    Locations locations;
+    locations.home = folder.path();
+    const std::string text =
+        "sweep: s\nbase: {task: letters, module.kind: ia3, backbone: " + backbone.string() + "}\n";
+    return read_sweep_text(text, folder.path() / "s.yaml", locations, kMaxTrials, {}, catalog)
+        .trials.front()
+        .id.value;
+  };
+  write("config.json", R"({"model_type": "llama"})");
+  write("w.bin", "1");
+  const std::string first = id();
+  write("notes.txt", "not named");
+  CHECK(id() == first);
+  write("more.json", "{}");
+  const std::string second = id();
+  CHECK(second != first);
+  write("w.bin", "22");
+  CHECK(id() != second);
+  std::filesystem::remove(backbone / "w.bin");
+  CHECK_THROWS_WITH(id(),
+                    has_text("small: found no file 'w.bin', expected what the worker's catalog "
+                             "names"));
+}
+
+TEST_CASE("A mistake in a storage formula names its key", "[sweeps][catalog]") {
+  const auto refused = [](const char* kind) {
+    json catalog = catalog_of_a_decoder();
+    catalog["kinds"] = {{"k", json::parse(kind)}};
+    catalog["fields"] = json::object();
+    try {
+      parse_worker_catalog(catalog, "w");
+    } catch (const std::invalid_argument& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  CHECK(refused(R"({"storage": 5})") ==
+        "catalog.kinds.k.storage: found 5, expected reported, backbone, none or an object of "
+        "formulas");
+  CHECK(
+      refused(R"({"storage": {"weights": ["a-b"], "layers": "n"}})") ==
+      "catalog.kinds.k.storage.weights: found 'a-b', expected a whole number from 1 to 1000000000 "
+      "or a name");
+  CHECK(refused(R"({"storage": {"weights": ["a"]}})") ==
+        "catalog.kinds.k.storage: found a group of keys, expected layers, or per_model: true");
+  CHECK(refused(R"({"storage": {"weight": ["a"], "layers": "n"}})") ==
+        "catalog.kinds.k.storage.weight: unknown key; expected a key of this object (nearest: "
+        "weights)");
+  CHECK(refused(R"({"sizes": {"r": "module.rnk"}, "size": "r", "uses": ["module.rank"]})") ==
+        "catalog.kinds.k.sizes.r: found 'module.rnk', expected a field of this kind whose values "
+        "are whole numbers or switches");
+  CHECK(refused(R"({"sizes": {"r": "module.rank"}, "size": "q", "uses": ["module.rank"]})") ==
+        "catalog.kinds.k.size: found 'q', expected one of the names in sizes");
+  CHECK(refused(R"({"memory": {"keeps": "d"}})") ==
+        "catalog.kinds.k.memory: unknown key; expected a key of this object");
+  CHECK(refused(R"({"storage": "none"})") == "accepted");
 }
 
 TEST_CASE("The built-in catalog has nothing of a worker's", "[sweeps][catalog]") {

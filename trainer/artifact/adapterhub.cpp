@@ -9,6 +9,7 @@
 #include "trainer/artifact/foreign_module.h"
 #include "trainer/artifact/module_formats.h"
 #include "trainer/files/error.h"
+#include "trainer/modules/layer_weights.h"
 
 namespace petlab::trainer {
 namespace {
@@ -269,7 +270,7 @@ std::vector<ModuleFile> adapterhub_files(const LayeredModule& module,
                    {"phm_layer", false},
                    {"stochastic_depth", 0.0}};
   ModuleFile weights{kHubWeights, ModuleFile::Kind::torch_pickle, {}, {}, kHubSafeWeights};
-  for (const LayerWeight& weight : layer_weights(module.family, module.d_model, module.size)) {
+  for (const LayerWeight& weight : layer_weights(module.kind, module.d_model, module.size)) {
     const LayerTensor& all = module.weights.at(std::string(weight.name));
     const auto n = static_cast<std::ptrdiff_t>(elements(weight.shape));
     const auto* const found = std::find_if(std::begin(kNames), std::end(kNames), [&](Name one) {
@@ -297,7 +298,7 @@ LayeredModule read_adapterhub(const std::filesystem::path& folder, const ModuleB
   const double scale = read_adapter_fields(fields);
 
   LayeredModule module;
-  module.family = metrics::ModuleFamily::adapter;
+  module.kind = kind_of_format("adapterhub");
   module.d_model = backbone.shape.d_model;
   module.layers = backbone.shape.encoder_layers;
   ForeignTensors tensors = open_either(folder, kHubSafeWeights, kHubWeights);
@@ -309,7 +310,7 @@ LayeredModule read_adapterhub(const std::filesystem::path& folder, const ModuleB
     throw Error(fmt::format("{}: the adapter's bottleneck is {}, must be > 0", tensors.source(),
                             module.size));
   }
-  const auto weights = layer_weights(module.family, module.d_model, module.size);
+  const auto weights = layer_weights(module.kind, module.d_model, module.size);
   for (const LayerWeight& weight : weights) {
     LayerTensor& all = module.weights[std::string(weight.name)];
     all.shape = weight.shape;

@@ -10,13 +10,14 @@
 
 #include "sweeps/backbone.h"
 #include "sweeps/catalog.h"
+#include "sweeps/fields.h"
 #include "trainer/files/error.h"
 #include "trainer/files/tensor_view.h"
+#include "trainer/modules/layer_weights.h"
 
 namespace petlab::trainer {
 namespace {
 
-using metrics::ModuleFamily;
 using Shape = std::vector<std::int64_t>;
 
 template <typename Stored>
@@ -124,13 +125,6 @@ LayerTensor head_tensor(const Artifact& artifact, const std::string& task, const
   return {name, shape, {found->values.begin(), found->values.end()}};
 }
 
-std::string_view kind_of(ModuleFamily family) {
-  for (const sweeps::ModuleRow& row : sweeps::modules()) {
-    if (row.family == family) return row.kind;
-  }
-  throw std::logic_error("a family without a row in the catalog");
-}
-
 /// An artifact describes its module twice, directly and in its configuration. Both must agree.
 void require_matching_config(const metrics::ModuleStorage& stored,
                              const sweeps::TrialConfig& config) {
@@ -139,7 +133,7 @@ void require_matching_config(const metrics::ModuleStorage& stored,
     throw Error(fmt::format("the artifact's module.{} is {}, must be {}, as its config has it",
                             field, found, wanted));
   };
-  require("family", kind_of(stored.family), std::string_view(config.module.kind));
+  require("family", stored.formula->kind, config.module.kind);
   const metrics::ModuleStorage wanted = sweeps::module_storage(config, {});
   require("size", stored.size, wanted.size);
   require("share", stored.share, wanted.share);
@@ -149,26 +143,6 @@ void require_matching_config(const metrics::ModuleStorage& stored,
 
 }  // namespace
 
-std::vector<LayerWeight> layer_weights(ModuleFamily family, std::int64_t d, std::int64_t size) {
-  switch (family) {
-    case ModuleFamily::adapter:
-      return {{"down.weight", {size, d}},
-              {"down.bias", {size}},
-              {"up.weight", {d, size}},
-              {"up.bias", {d}}};
-    case ModuleFamily::lora:
-      return {{"query.lora_A", {size, d}},
-              {"query.lora_B", {d, size}},
-              {"value.lora_A", {size, d}},
-              {"value.lora_B", {d, size}}};
-    case ModuleFamily::prefix:
-      return {{"P", {size, 2 * d}}};
-    case ModuleFamily::hypernetwork:
-      break;  // has no weights per layer
-  }
-  throw std::logic_error("a family without weights");
-}
-
 LayeredModule layered_module(const Artifact& artifact, const sweeps::TrialConfig& config,
                              const std::string& task) {
   if (!artifact.module) {
@@ -176,7 +150,7 @@ LayeredModule layered_module(const Artifact& artifact, const sweeps::TrialConfig
         fmt::format("module.kind is {}, which has no weights of its own", config.module.kind));
   }
   require_matching_config(*artifact.module, config);
-  if (artifact.module->family == ModuleFamily::hypernetwork) {
+  if (artifact.module->formula->per_model) {
     throw Error(
         fmt::format("module.kind is {}, whose hypernetwork generates the layers' weights: other "
                     "libraries store the layers' weights themselves",
@@ -184,13 +158,13 @@ LayeredModule layered_module(const Artifact& artifact, const sweeps::TrialConfig
   }
   const std::size_t number = number_of_task(config, task);
   LayeredModule module;
-  module.family = artifact.module->family;
+  module.kind = artifact.module->formula->kind;
   module.d_model = artifact.module->d_model;
   module.layers = artifact.module->layers;
   module.size = artifact.module->size;
   module.alpha = config.module.alpha;
   const Merger merger(artifact, config.module.combine, number);
-  for (const LayerWeight& weight : layer_weights(module.family, module.d_model, module.size)) {
+  for (const LayerWeight& weight : layer_weights(module.kind, module.d_model, module.size)) {
     module.weights.emplace(weight.name, merger.merge(weight));
   }
   LayeredHead& head = module.head;
@@ -211,35 +185,24 @@ LayeredModule layered_module(const Artifact& artifact, const sweeps::TrialConfig
 
 Artifact unshared_artifact(const LayeredModule& module, const std::string& backbone,
                            std::int64_t max_tokens) {
-  sweeps::TrialConfig config = sweeps::default_config(kind_of(module.family));
+  sweeps::TrialConfig config = sweeps::default_config(module.kind);
   config.backbone = backbone;
   config.tasks = {module.head.task};
   config.module.share = false;
   config.module.mask = metrics::MaskKind::none;
-  switch (module.family) {
-    case ModuleFamily::adapter:
-      config.module.bottleneck = module.size;
-      break;
-    case ModuleFamily::lora:
-      config.module.rank = module.size;
-      config.module.alpha = module.alpha;
-      break;
-    case ModuleFamily::prefix:
-      config.module.prefix_length = module.size;
-      break;
-    case ModuleFamily::hypernetwork:
-      throw std::logic_error("a hypernetwork has no layers of its own");
-  }
+  const sweeps::ModuleRow& row = *sweeps::module_of(config);
+  sweeps::find_field(row.size_field())->set(config, module.size);
+  if (row.has_field("module.alpha")) config.module.alpha = module.alpha;
   config.data.max_tokens = max_tokens;
   Artifact artifact;
   artifact.config = sweeps::to_json(config).dump();
   artifact.module.emplace();
-  artifact.module->family = module.family;
+  artifact.module->formula = row.formula();
   artifact.module->d_model = module.d_model;
   artifact.module->layers = module.layers;
   artifact.module->size = module.size;
   artifact.labels[module.head.task] = module.head.labels;
-  for (const LayerWeight& weight : layer_weights(module.family, module.d_model, module.size)) {
+  for (const LayerWeight& weight : layer_weights(module.kind, module.d_model, module.size)) {
     const LayerTensor& tensor = module.weights.at(std::string(weight.name));
     artifact.values.push_back({std::string(weight.name), tensor.shape, tensor.values});
   }

@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "metrics/storage.h"
 #include "sweeps/trial_config.h"
 #include "trainer/artifact/artifact.h"
 
@@ -30,24 +29,16 @@ struct LayeredHead {
 
 /// A trained module as other libraries store it: separate weights in each layer, without masks.
 struct LayeredModule {
-  metrics::ModuleFamily family = metrics::ModuleFamily::adapter;
+  std::string kind;  // "lora"
   std::int64_t d_model = 0;
   std::int64_t layers = 0;
   std::int64_t size = 0;  // bottleneck, rank or prefix length
   double alpha = 0;       // LoRA's update is scaled by alpha / size
-  /// By their names in artifacts ("down.weight"): (layers, …). layer_weights() has the shapes for
-  /// one layer.
+  /// By their names in artifacts ("down.weight"): (layers, …). layer_weights()
+  /// (trainer/modules/layer_weights.h) has the shapes for one layer.
   std::map<std::string, LayerTensor, std::less<>> weights;
   LayeredHead head;
 };
-
-/// A weight in a family of modules, with its shape in one layer.
-struct LayerWeight {
-  std::string_view name;
-  std::vector<std::int64_t> shape;
-};
-std::vector<LayerWeight> layer_weights(metrics::ModuleFamily family, std::int64_t d_model,
-                                       std::int64_t size);
 
 /// Converts the artifact's module for one of its tasks: prototype ⊙ mask in each layer
 /// (module.combine combines the task's mask with the layer's), and the task's head. `config` is the

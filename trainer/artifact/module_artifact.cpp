@@ -58,7 +58,7 @@ void fill_mask(Tensor to, const std::vector<std::uint8_t>& mask) {
 void store_model(TrialModel& model, const sweeps::TrialConfig& config,
                  const std::vector<sweeps::TaskDeclaration>& tasks, Artifact& artifact) {
   const sweeps::ModuleRow* const row = sweeps::find_module(config.module.kind);
-  if (row != nullptr && row->family) {
+  if (row != nullptr && row->formula() != nullptr) {
     artifact.module = sweeps::module_storage(config, model.backbone().shape());
   }
   for (const sweeps::TaskDeclaration& task : tasks) artifact.labels[task.name] = task.classes;

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <stdexcept>
 
 #include "protocol/artifact_format.h"
+#include "sweeps/catalog.h"
 #include "trainer/artifact/foreign_module.h"
 #include "trainer/files/error.h"
 
@@ -13,10 +15,10 @@ namespace petlab::trainer {
 namespace {
 
 constexpr std::array kFormats{
-    ModuleFormat{"peft", "LoRA in the format of Hugging Face's PEFT", metrics::ModuleFamily::lora,
-                 "bert roberta modernbert", peft_files, read_peft},
+    ModuleFormat{"peft", "LoRA in the format of Hugging Face's PEFT", "bert roberta modernbert",
+                 peft_files, read_peft},
     ModuleFormat{"adapterhub", "Pfeiffer adapters in the format of AdapterHub's library adapters",
-                 metrics::ModuleFamily::adapter, "bert roberta", adapterhub_files, read_adapterhub},
+                 "bert roberta", adapterhub_files, read_adapterhub},
 };
 
 void require_backbone(const ModuleFormat& format, const sweeps::BackboneShape& shape,
@@ -39,6 +41,16 @@ ModuleBackbone open_module_backbone(const std::filesystem::path& folder) {
   return backbone;
 }
 
+std::string kind_of_format(std::string_view format) {
+  for (const sweeps::ModuleRow& row : sweeps::modules()) {
+    const std::vector<std::string>& formats = row.declared->formats;
+    if (std::find(formats.begin(), formats.end(), format) != formats.end()) {
+      return std::string(row.kind);
+    }
+  }
+  throw std::logic_error(fmt::format("no kind of module has the format {}", format));
+}
+
 std::span<const ModuleFormat> module_formats() { return kFormats; }
 
 const ModuleFormat& module_format(std::string_view name, std::string_view also) {
@@ -54,10 +66,10 @@ const ModuleFormat& module_format(std::string_view name, std::string_view also) 
 std::vector<ModuleFile> module_files(const ModuleFormat& format, const LayeredModule& module,
                                      const sweeps::BackboneShape& config,
                                      const std::string& backbone) {
-  if (module.family != format.family) {
-    throw std::invalid_argument(fmt::format(
-        "the artifact's module.kind is {}, must be {}: {} is {}", metrics::to_string(module.family),
-        metrics::to_string(format.family), format.name, format.help));
+  if (const std::string kind = kind_of_format(format.name); module.kind != kind) {
+    throw std::invalid_argument(
+        fmt::format("the artifact's module.kind is {}, must be {}: {} is {}", module.kind, kind,
+                    format.name, format.help));
   }
   require_backbone(format, config, backbone);
   if (module.d_model != config.d_model || module.layers != config.encoder_layers) {

@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "metrics/storage.h"
 #include "sweeps/backbone.h"
 #include "trainer/artifact/layered_module.h"
 #include "trainer/backbones/stored_weights.h"
@@ -38,15 +37,17 @@ struct ModuleFile {
 struct ModuleFormat {
   std::string_view name;
   std::string_view help;
-  metrics::ModuleFamily family;
   std::string_view model_types;  // of the backbones, separated by spaces
   /// Returns the module's files, for a backbone of `config` with the artifact's name `backbone`.
   std::vector<ModuleFile> (*files)(const LayeredModule& module, const sweeps::BackboneShape& config,
                                    const std::string& backbone);
   /// Reads a folder. The head's task has no name yet. Throws Error, with the file and the field or
-  /// tensor, for features that petlab's module of that family lacks.
+  /// tensor, for features that petlab's module of that kind lacks.
   LayeredModule (*read)(const std::filesystem::path& folder, const ModuleBackbone& backbone);
 };
+
+/// The kind of module that a format has: the one whose row of the catalog names it.
+std::string kind_of_format(std::string_view format);
 
 /// The formats: peft, adapterhub.
 std::span<const ModuleFormat> module_formats();
@@ -55,7 +56,7 @@ std::span<const ModuleFormat> module_formats();
 const ModuleFormat& module_format(std::string_view name, std::string_view also = {});
 
 /// Returns the module's files in `format`. Throws std::invalid_argument for a module of another
-/// family, and Error if it does not fit the backbone or the format has no such backbone.
+/// kind, and Error if it does not fit the backbone or the format has no such backbone.
 std::vector<ModuleFile> module_files(const ModuleFormat& format, const LayeredModule& module,
                                      const sweeps::BackboneShape& config,
                                      const std::string& backbone);

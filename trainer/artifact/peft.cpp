@@ -10,6 +10,7 @@
 #include "trainer/artifact/foreign_module.h"
 #include "trainer/artifact/module_formats.h"
 #include "trainer/files/error.h"
+#include "trainer/modules/layer_weights.h"
 
 namespace petlab::trainer {
 namespace {
@@ -92,7 +93,7 @@ void take_joined(ForeignTensors& tensors, LayeredModule& module) {
   // A model with a head has "model." before its encoder's names.
   const bool headless = tensors.contains(kModel + joined_place_of('A', 0));
   const std::string prefix = headless ? kModel : kModel + "model.";
-  for (const LayerWeight& weight : layer_weights(module.family, module.d_model, module.size)) {
+  for (const LayerWeight& weight : layer_weights(module.kind, module.d_model, module.size)) {
     LayerTensor all{std::string(weight.name), weight.shape, {}};
     all.shape.insert(all.shape.begin(), module.layers);
     all.values.resize(static_cast<std::size_t>(elements(all.shape)));
@@ -184,7 +185,7 @@ std::vector<ModuleFile> peft_files(const LayeredModule& module, const sweeps::Ba
     add_to(head, "out_proj.bias", module.head.out_bias);
     return {std::move(weights), about, std::move(head)};
   }
-  for (const LayerWeight& weight : layer_weights(module.family, module.d_model, module.size)) {
+  for (const LayerWeight& weight : layer_weights(module.kind, module.d_model, module.size)) {
     const LayerTensor& all = module.weights.at(std::string(weight.name));
     const auto n = static_cast<std::ptrdiff_t>(elements(weight.shape));
     for (std::int64_t l = 0; l < module.layers; ++l) {
@@ -214,7 +215,7 @@ LayeredModule read_peft(const std::filesystem::path& folder, const ModuleBackbon
                   "petlab's encoders classify or score sequences");
   }
   LayeredModule module;
-  module.family = metrics::ModuleFamily::lora;
+  module.kind = kind_of_format("peft");
   module.d_model = backbone.shape.d_model;
   module.layers = backbone.shape.encoder_layers;
   const json& rank = config.field("r");
@@ -264,7 +265,7 @@ LayeredModule read_peft(const std::filesystem::path& folder, const ModuleBackbon
       tensors.contains(kModel + place_of("query.lora_A", 0))) {
     prefix = kModel;
   }
-  for (const LayerWeight& weight : layer_weights(module.family, module.d_model, module.size)) {
+  for (const LayerWeight& weight : layer_weights(module.kind, module.d_model, module.size)) {
     LayerTensor all{std::string(weight.name), weight.shape, {}};
     all.shape.insert(all.shape.begin(), module.layers);
     for (std::int64_t l = 0; l < module.layers; ++l) {

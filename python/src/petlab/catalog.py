@@ -50,6 +50,26 @@ class Kind:
     help: str = ""
     uses: Sequence[str] = ()
     """petlab's own fields of the group `module` that apply to it, such as `module.rank`."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Other defaults of petlab's own fields for this kind."""
+    storage: Mapping[str, Any] | str = "reported"
+    """Its storage formulas, with the keys of docs/reference/worker-protocol.md; `reported`: only
+    what `finish` reports."""
+    size: str = ""
+    """Which name in `sizes` is the module's size, which `match_storage_of` solves."""
+    sizes: Mapping[str, str] = field(default_factory=dict)
+    """Names in the formulas for fields: `{"r": "module.rank"}`."""
+
+    def declaration(self) -> dict[str, Any]:
+        """Returns the kind's entry in the catalog."""
+        found: dict[str, Any] = {"help": self.help, "uses": list(self.uses)}
+        if self.defaults:
+            found["defaults"] = dict(self.defaults)
+        if self.storage != "reported":
+            found["storage"] = self.storage if isinstance(self.storage, str) else dict(self.storage)
+        if self.sizes:
+            found.update(size=self.size, sizes=dict(self.sizes))
+        return found
 
 
 @dataclass(frozen=True)
@@ -80,6 +100,9 @@ class Catalog:
     """Raise it when a default changes: all trials then get new ids."""
     backbones: Sequence[str] | None = None
     """The `model_type` of the backbones; empty: trials have no backbone; None: any."""
+    backbone_files: Sequence[str] = ()
+    """Patterns of the files that determine a trial's numbers; empty: configuration, weights and
+    tokenizer."""
     uses: Sequence[str] | None = None
     """petlab's own fields outside the group `module` that the worker obeys; None: all."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -95,11 +118,13 @@ class Catalog:
         found: dict[str, Any] = {"version": self.version}
         if self.backbones is not None:
             found["backbones"] = list(self.backbones)
+        if self.backbone_files:
+            found["backbone_files"] = list(self.backbone_files)
         if self.uses is not None:
             found["uses"] = list(self.uses)
         groups: dict[str, dict[str, Any]] = {
             "defaults": dict(self.defaults),
-            "kinds": {k.name: {"help": k.help, "uses": list(k.uses)} for k in self.kinds},
+            "kinds": {k.name: k.declaration() for k in self.kinds},
             "fields": {f.name: f.declaration() for f in self.fields},
             "metrics": {m.name: {"better": m.better} for m in self.metrics},
             "tasks": {

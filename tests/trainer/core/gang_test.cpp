@@ -191,7 +191,7 @@ TEST_CASE("trials trained together equal each trained alone, for every module", 
   const TinyWorld& world = text_world;
   std::map<std::string, int> kinds;
   for (const sweeps::ModuleRow& row : sweeps::modules()) {
-    if (row.backbones == sweeps::ModuleBackbones::text_to_text) {
+    if (row.declared->backbones == sweeps::ModuleBackbones::text_to_text) {
       const std::string kind(row.kind);
       INFO(kind);
       ++kinds[kind];

@@ -35,7 +35,7 @@ TEST_CASE("The memory formula counts the optimizer's tensors for every kind of m
       const bool text = is_text_to_text(*backbone);
       const auto other =
           text ? sweeps::ModuleBackbones::encoder : sweeps::ModuleBackbones::text_to_text;
-      if (row.backbones == other) continue;
+      if (row.declared->backbones == other) continue;
       const auto tokenizer = load_tokenizer(world.folder.path() / folder);
       for (const auto& [share, mask] : {std::pair{false, MaskKind::none},
                                         {true, MaskKind::learned},

@@ -26,7 +26,8 @@ namespace {
 /// A trial of `count` tasks with the same 40 sentences.
 protocol::TrialFile many_tasks_trial(const TinyTextWorld& world, const std::string& kind,
                                      int count) {
-  const bool writes = sweeps::find_module(kind)->backbones == sweeps::ModuleBackbones::text_to_text;
+  const bool writes =
+      sweeps::find_module(kind)->declared->backbones == sweeps::ModuleBackbones::text_to_text;
   protocol::TrialFile trial = writes ? world.trial(kind) : world.TinyWorld::trial(kind);
   if (count == 1) return trial;
   trial.tasks.clear();
@@ -99,14 +100,14 @@ TEST_CASE(
           const auto events = read_events(attempt);
           const auto finished = events_of<protocol::Finished>(events).front();
           const auto storage = protocol::read_artifact_storage(attempt / "artifact.petl");
-          CHECK(storage.module.has_value() == row.family.has_value());
+          CHECK(storage.module.has_value() == (row.formula() != nullptr));
           CHECK(storage.bls_bits == finished.bls_bits);
           CHECK(static_cast<std::int64_t>(storage.stored_bits()) == finished.stored_bits);
-          if (row.family) {
+          if (row.formula() != nullptr) {
             sweeps::BackboneShape shape;
             shape.d_model = 16;
             shape.encoder_layers = 2;
-            const bool writes = row.backbones == sweeps::ModuleBackbones::text_to_text;
+            const bool writes = row.declared->backbones == sweeps::ModuleBackbones::text_to_text;
             shape.decoder_layers = writes ? 2 : 0;
             const metrics::ModuleStorage formula = sweeps::module_storage(trial.config, shape);
             CHECK(finished.stored_bits == metrics::stored_bits(formula));

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "protocol/artifact_format.h"
 #include "tests/support/catch.h"
+#include "tests/support/storage_formula.h"
 #include "tests/support/temp_dir.h"
 #include "trainer/compute/random_stream.h"
 #include "trainer/modules/mask_selection.h"
@@ -24,8 +25,8 @@ namespace petlab::trainer {
 namespace {
 
 using metrics::MaskKind;
-using metrics::ModuleFamily;
 using metrics::ModuleStorage;
+using testing::formula_of;
 
 std::vector<float> numbers(std::uint64_t parameter, std::int64_t n) {
   std::vector<float> values(static_cast<std::size_t>(n));
@@ -47,7 +48,7 @@ Artifact adapter(bool share, MaskKind kind, double k) {
   artifact.backbone_digest = "sha256:12";
   artifact.numerics = "1";
   artifact.step = 120;
-  artifact.module = ModuleStorage{ModuleFamily::adapter, 6, 2, 3, share, kind, k, 1};
+  artifact.module = ModuleStorage{formula_of("adapter"), 6, 2, 3, share, kind, k, 1};
   artifact.labels = {{"cola", {"0", "1"}}, {"stsb", {}}};
   std::uint64_t number = 0;
   for (int copy = 0; copy < (share ? 1 : 2); ++copy) {
@@ -267,7 +268,7 @@ TEST_CASE("a header that does not match its tensors is refused", "[trainer][file
 }
 
 TEST_CASE("a module's shape in a header must have a formula", "[trainer][files]") {
-  const ModuleStorage module{ModuleFamily::lora, 384, 6, 8, true, MaskKind::learned, 0.5, 1};
+  const ModuleStorage module{formula_of("lora"), 384, 6, 8, true, MaskKind::learned, 0.5, 1};
   const nlohmann::json json = nlohmann::json::parse(protocol::to_json(module).dump());
   const ModuleStorage read = protocol::module_storage_from_json(json);
   CHECK(metrics::stored_bits(read) == metrics::stored_bits(module));
@@ -282,7 +283,7 @@ TEST_CASE("a module's shape in a header must have a formula", "[trainer][files]"
     return "no error";
   };
   CHECK(refused("family", "x") ==
-        "module.family is 'x', must be adapter, lora, prefix or hyperformer++");
+        "module.family is 'x', must be one of adapter, lora, prefix, hyperformer++");
   CHECK(refused("d_model", 0) == "module.d_model is 0, must be a whole number in 1..100000");
   CHECK(refused("layers", 1e9) ==
         "module.layers is 1000000000.0, must be a whole number in 1..100000");
@@ -293,12 +294,12 @@ TEST_CASE("a module's shape in a header must have a formula", "[trainer][files]"
 
 TEST_CASE("a hypernetwork in a header has its sizes, and cannot have sharing or masks",
           "[trainer][files]") {
-  ModuleStorage module{ModuleFamily::hypernetwork, 384, 6, 8};
+  ModuleStorage module{formula_of("hyperformer++"), 384, 6, 8};
   module.tasks = 3;
-  module.hypernetwork = {4, 5, 6};
+  module.other_sizes = {4, 5, 6};
   const nlohmann::json json = nlohmann::json::parse(protocol::to_json(module).dump());
   const ModuleStorage read = protocol::module_storage_from_json(json);
-  CHECK(read.hypernetwork == module.hypernetwork);
+  CHECK(read.other_sizes == module.other_sizes);
   CHECK(metrics::stored_bits(read) == metrics::stored_bits(module));
   const auto refused = [&](const char* field, const nlohmann::json& value) -> std::string {
     nlohmann::json changed = json;

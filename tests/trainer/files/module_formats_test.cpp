@@ -6,13 +6,14 @@
 #include "sweeps/catalog.h"
 #include "tests/support/catch.h"
 #include "tests/support/golden.h"
+#include "tests/support/storage_formula.h"
 #include "trainer/artifact/foreign_module.h"
 #include "trainer/files/error.h"
 
 using namespace petlab::trainer;
 using petlab::metrics::MaskKind;
-using petlab::metrics::ModuleFamily;
 using petlab::metrics::ModuleStorage;
+using petlab::testing::formula_of;
 
 namespace {
 
@@ -20,7 +21,7 @@ namespace {
 /// tasks. Its weights are 1, 2, 3, …
 Artifact hybrid_artifact() {
   Artifact artifact;
-  artifact.module = ModuleStorage{ModuleFamily::adapter, 2, 2, 1, true, MaskKind::learned, 0.5, 2};
+  artifact.module = ModuleStorage{formula_of("adapter"), 2, 2, 1, true, MaskKind::learned, 0.5, 2};
   artifact.values = {{"down.weight", {1, 2}, {1, 2}},
                      {"down.bias", {1}, {3}},
                      {"up.weight", {2, 1}, {4, 5}},
@@ -98,7 +99,7 @@ TEST_CASE("An artifact whose module differs from its configuration is refused", 
     void (*change)(ModuleStorage&);
   };
   for (const Case& one :
-       {Case{"family is lora, must be adapter", [](auto& m) { m.family = ModuleFamily::lora; }},
+       {Case{"family is lora, must be adapter", [](auto& m) { m.formula = formula_of("lora"); }},
         Case{"size is 2, must be 1", [](auto& m) { m.size = 2; }},
         Case{"share is false, must be true", [](auto& m) { m.share = false; }},
         Case{"mask is random, must be learned", [](auto& m) { m.mask = MaskKind::random; }},
@@ -123,9 +124,9 @@ TEST_CASE("Generated adapters cannot be exported because their layers store no w
   petlab::sweeps::TrialConfig config = petlab::sweeps::default_config("hyperformer++");
   config.tasks = {"films", "plots"};
   Artifact artifact;
-  artifact.module = ModuleStorage{ModuleFamily::hypernetwork, 2, 2, 24};
+  artifact.module = ModuleStorage{formula_of("hyperformer++"), 2, 2, 24};
   artifact.module->tasks = 2;
-  artifact.module->hypernetwork = {64, 128, 64};
+  artifact.module->other_sizes = {64, 128, 64};
   CHECK_THROWS_WITH(layered_module(artifact, config, "films"),
                     "module.kind is hyperformer++, whose hypernetwork generates the layers' "
                     "weights: other libraries store the layers' weights themselves");
