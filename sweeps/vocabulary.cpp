@@ -82,8 +82,10 @@ std::vector<ModuleRow> rows_of(const WorkerCatalog& catalog) {
   return rows;
 }
 
-nlohmann::ordered_json builtin_document() {
-  return nlohmann::ordered_json::parse(internal::catalog_files().front().content);
+const nlohmann::ordered_json& builtin_document() {
+  static const auto document =
+      nlohmann::ordered_json::parse(internal::catalog_files().front().content);
+  return document;
 }
 
 std::mutex learning;
@@ -174,8 +176,7 @@ std::string_view default_kind() {
 std::string_view internal::builtin_kinds_text() {
   static const std::string text = [] {
     std::vector<std::string> kinds;
-    const nlohmann::ordered_json document = builtin_document();
-    for (const auto& kind : document.at("kinds").items()) kinds.push_back(kind.key());
+    for (const auto& kind : builtin_document().at("kinds").items()) kinds.push_back(kind.key());
     return listed_with_or(std::move(kinds));
   }();
   return text;
