@@ -12,6 +12,7 @@
 #include "sweeps/catalog.h"
 #include "sweeps/field_problems.h"
 #include "sweeps/sweep_reader.h"
+#include "sweeps/worker_catalog.h"
 
 namespace petlab::sweeps {
 namespace {
@@ -131,6 +132,9 @@ class Expander {
     std::erase_if(state.pending, [&](const Pending& p) { return p.field == setting.field; });
     if (const auto* match = std::get_if<MatchStorage>(&setting.value)) {
       state.pending.push_back({setting.field, match->variant, setting.line});
+      if (setting.field->get(state.config).is_null()) {  // a declared size, until it is solved
+        setting.field->set(state.config, setting.field->declared->least.value_or(1));
+      }
     } else {
       setting.field->set(state.config, std::get<json>(setting.value));
     }

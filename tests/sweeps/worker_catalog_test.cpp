@@ -122,11 +122,12 @@ TEST_CASE("A declared storage formula reads fields and the backbone's config.jso
     "backbones": ["llama"],
     "kinds": {
       "ia3": {"storage": {"biases": "2*kv_size + wide", "layers": "depth"}},
-      "soft-prompt": {"size": "n", "sizes": {"n": "module.rank"}, "defaults": {"module.rank": 3},
+      "soft-prompt": {"size": "n", "sizes": {"n": "module.vectors"},
                       "storage": {"weights": ["n*hidden"], "per_model": true}},
       "low-rank": {"uses": ["module.rank", "module.share", "module.mask", "module.sparsity_ratio"],
                    "size": "r", "sizes": {"r": "module.rank"},
-                   "storage": {"weights": ["r*hidden", "hidden*r"], "layers": "depth"}}}})"));
+                   "storage": {"weights": ["r*hidden", "hidden*r"], "layers": "depth"}}},
+    "fields": {"module.vectors": {"type": "integer", "min": 2, "kinds": ["soft-prompt"]}}})"));
   const TempDir folder;
   const std::filesystem::path backbone = folder.path() / "small";
   std::filesystem::create_directory(backbone);
@@ -143,13 +144,14 @@ TEST_CASE("A declared storage formula reads fields and the backbone's config.jso
     return read_sweep_text(text, folder.path() / "s.yaml", locations, kMaxTrials, {}, catalog);
   };
   const std::string variants =
-      "  a: {module.kind: ia3}\n  b: {module: {kind: soft-prompt, rank: {match_storage_of: a}}}\n"
+      "  a: {module.kind: ia3}\n  b: {module: {kind: soft-prompt, vectors: {match_storage_of: "
+      "a}}}\n"
       "  c: {module: {kind: low-rank, rank: 2, share: true, mask: learned}}\n";
   const Sweep sweep = plan(variants, ", \"depth\": 2");
   REQUIRE(sweep.trials.size() == 3);
   CHECK(sweep.trials[0].bls_bits == 32 * 2 * (2 * 4 + 22));
-  CHECK(sweep.trials[1].config.module.rank == 6);
-  CHECK(sweep.trials[1].storage_note == "rank 6 for the storage of a: equal");
+  CHECK(find_field("module.vectors")->get(sweep.trials[1].config) == 6);
+  CHECK(sweep.trials[1].storage_note == "vectors 6 for the storage of a: equal");
   CHECK(sweep.trials[2].bls_bits == 32 * 2 * 20 + 2 * 20 * 2);
   try {
     plan("  a: {module.kind: ia3}\n", "");
