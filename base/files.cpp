@@ -168,9 +168,14 @@ void write_file_atomically(const std::filesystem::path& file, std::string_view c
   write_file_atomically(file, std::span(&part, 1), Readers::everybody);
 }
 
-void write_file_atomically(const std::filesystem::path& named,
-                           std::span<const std::span<const std::byte>> parts, Readers readers) {
-  const std::filesystem::path file = file_to_replace(named);
+namespace {
+
+using Parts = std::span<const std::span<const std::byte>>;
+
+// `rename` gives the complete temporary file its name and returns an errno. Returns false for
+// EEXIST.
+bool write_and_rename(const std::filesystem::path& file, Parts parts, Readers readers,
+                      int (*rename)(const std::filesystem::path&, const std::filesystem::path&)) {
   const std::filesystem::path folder = folder_of(file);
   remove_abandoned_writes(file);
   std::string name;
@@ -187,12 +192,30 @@ void write_file_atomically(const std::filesystem::path& named,
   // mkostemp creates files that only their owner can read.
   if (::fchmod(out.get(), mode_for(readers)) != 0) refuse(file, "cannot be written", errno);
   if (::fsync(out.get()) != 0) refuse(file, "cannot be written", errno);
-  if (::rename(name.c_str(), file.c_str()) != 0) refuse(file, "cannot be written", errno);
+  const int error = rename(name, file);
+  if (error == EEXIST) return false;
+  if (error != 0) refuse(file, "cannot be written", error);
   temporary.keep();
   const FileDescriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory.get() < 0 || ::fsync(directory.get()) != 0) {
     refuse(folder, "cannot be synced", errno);
   }
+  return true;
+}
+
+int rename_over(const std::filesystem::path& current, const std::filesystem::path& name) {
+  return ::rename(current.c_str(), name.c_str()) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+void write_file_atomically(const std::filesystem::path& file, Parts parts, Readers readers) {
+  write_and_rename(file_to_replace(file), parts, readers, rename_over);
+}
+
+bool create_file_atomically(const std::filesystem::path& file, std::string_view content) {
+  const std::span<const std::byte> part = std::as_bytes(std::span(content));
+  return write_and_rename(file, std::span(&part, 1), Readers::everybody, give_new_name);
 }
 
 int give_new_name(const std::filesystem::path& current, const std::filesystem::path& name) {

@@ -40,6 +40,10 @@ enum class Readers {
 void write_file_atomically(const std::filesystem::path& file,
                            std::span<const std::span<const std::byte>> parts, Readers readers);
 
+/// Does the same for a new file, readable by all users. Returns false if `file` exists, and never
+/// replaces it, even if another process creates it at the same time.
+bool create_file_atomically(const std::filesystem::path& file, std::string_view content);
+
 /// Only removes temporary files left by killed processes.
 void remove_abandoned_writes(const std::filesystem::path& file);
 

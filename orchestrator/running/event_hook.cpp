@@ -146,11 +146,9 @@ EventHook::EventHook(boost::asio::io_context& io, const results::Store& store,
       marks_(protocol::delivered_events_file(options_.runs, sweep.name)),
       retry_(io),
       children_(io) {
-  if (std::filesystem::exists(marks_)) {
-    read_delivered();
-  } else {
-    start_from_here();
-  }
+  base::remove_abandoned_writes(marks_);
+  if (!std::filesystem::exists(marks_)) start_from_here();
+  read_delivered();
 }
 
 void EventHook::status(const RunStatus& status) {
@@ -174,10 +172,7 @@ void EventHook::each_trial(const std::vector<std::string>& ids,
 
 void EventHook::start_from_here() {
   std::string text;
-  const auto mark = [&](const std::string& id) {
-    known_.insert(id);
-    text += protocol::record_text(mark_of(id));
-  };
+  const auto mark = [&](const std::string& id) { text += protocol::record_text(mark_of(id)); };
   WholeSweep whole(sweep_);
   each_trial(ids_of(sweep_), [&](const TrialFacts& facts) {
     whole.add(facts, options_.retries);
@@ -187,7 +182,8 @@ void EventHook::start_from_here() {
                });
   });
   if (whole.is_over()) mark(whole.id());
-  base::write_file_atomically(marks_, text);
+  // If another run has created the file by now, that run was the first.
+  base::create_file_atomically(marks_, text);
 }
 
 void EventHook::read_delivered() {

@@ -149,6 +149,17 @@ TEST_CASE("Writing a file never replaces a device, pipe, folder or link", "[swee
   CHECK(petlab::testing::read_file(file) == "new");
 }
 
+TEST_CASE("A file is created with all of its content, and never replaced", "[base]") {
+  const TempDir folder;
+  const auto file = folder.path() / "file";
+  const auto abandoned = folder.write("file.abcdef", "of a killed process");
+  CHECK(base::create_file_atomically(file, "first"));
+  CHECK_FALSE(base::create_file_atomically(file, "second"));
+  CHECK(petlab::testing::read_file(file) == "first");
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+  CHECK_THROWS_AS(base::create_file_atomically(folder.path() / "none" / "file", "x"), base::Error);
+}
+
 TEST_CASE("The end of a file starts with a whole line", "[base]") {
   const TempDir folder;
   CHECK(base::end_of_file(folder.path() / "none", 100).empty());
