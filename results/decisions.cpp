@@ -95,6 +95,19 @@ std::vector<Decided> decided(const Reader& reader) {
   });
 }
 
+std::vector<std::int64_t> retries_of(const Reader& reader, const std::string& trial_id) {
+  Connection& connection = connection_of(reader);
+  return reading(connection, [&] {
+    std::vector<std::int64_t> all;
+    Query rows(connection,
+               "SELECT after_attempt FROM retries r JOIN trials t ON t.key = r.trial WHERE "
+               "t.trial_id = ?1 ORDER BY after_attempt");
+    rows.with(trial_id);
+    while (rows.step()) all.push_back(rows.integer(0));
+    return all;
+  });
+}
+
 ResultDecisions result_decisions(const Reader& reader, const std::string& trial_id) {
   Connection& connection = connection_of(reader);
   return reading(connection, [&] {

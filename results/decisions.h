@@ -56,6 +56,8 @@ void set_hidden(Batch& batch, const std::string& trial_id, const std::optional<H
 
 /// Trials that are cancelled, were allowed a retry, or will be recomputed.
 std::vector<Decided> decided(const Reader& reader);
+/// After which attempts a retry of the trial was allowed, in order.
+std::vector<std::int64_t> retries_of(const Reader& reader, const std::string& trial_id);
 /// The user's decisions about a trial's results.
 ResultDecisions result_decisions(const Reader& reader, const std::string& trial_id);
 

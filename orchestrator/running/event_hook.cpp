@@ -15,6 +15,7 @@
 #include "orchestrator/planning/plan.h"
 #include "protocol/record_lines.h"
 #include "protocol/trial_directory.h"
+#include "results/decisions.h"
 #include "results/trial_state.h"
 
 namespace petlab::orchestrator {
@@ -56,18 +57,27 @@ TrialState state_for_events(const TrialFacts& facts, const std::string& sweep,
   return results::state_of(facts, context).state;
 }
 
-// Calls `take` with each event of a trial, in the order of attempts.
+// Calls `take` with each event of a trial, in the order of attempts. `retried_after` are the
+// attempts after which a retry was allowed, in order.
 void each_event(
-    const TrialFacts& facts, const std::string& sweep, std::optional<std::int64_t> retries,
+    const TrialFacts& facts, const std::vector<std::int64_t>& retried_after,
+    const std::string& sweep, std::optional<std::int64_t> retries,
     const std::function<void(std::string_view event, const AttemptFacts& attempt)>& take) {
   const bool failed = state_for_events(facts, sweep, retries) == TrialState::failed;
+  TrialFacts then;  // when the attempt had ended
+  then.attempts.reserve(facts.attempts.size());
+  auto retry = retried_after.begin();
   for (const AttemptFacts& attempt : facts.attempts) {
+    then.attempts.push_back(attempt);
+    for (; retry != retried_after.end() && *retry < attempt.attempt.number; ++retry) {
+      then.retried_after = *retry;
+    }
     if (attempt.begun.sweep != sweep) continue;
     if (attempt.outcome == Outcome::finished) take(kTrialFinished, attempt);
     if (attempt.outcome == Outcome::stalled) take(kTrialStalled, attempt);
-    // A final failure remains an event even after the trial was retried.
+    // A failure remains an event even after the trial was retried.
     const bool last = &attempt == &facts.attempts.back();
-    if (is_final_failure(attempt) || (failed && last)) take(kTrialFailed, attempt);
+    if (has_failed(then) || (failed && last)) take(kTrialFailed, attempt);
   }
 }
 
@@ -176,14 +186,21 @@ void EventHook::start_from_here() {
   WholeSweep whole(sweep_);
   each_trial(ids_of(sweep_), [&](const TrialFacts& facts) {
     whole.add(facts, options_.retries);
-    each_event(facts, sweep_.name, options_.retries,
-               [&](std::string_view event, const AttemptFacts& attempt) {
-                 mark(event_id(event, attempt));
-               });
+    each_event_of(facts, [&](std::string_view event, const AttemptFacts& attempt) {
+      mark(event_id(event, attempt));
+    });
   });
   if (whole.is_over()) mark(whole.id());
   // If another run has created the file by now, that run was the first.
   base::create_file_atomically(marks_, text);
+}
+
+void EventHook::each_event_of(
+    const TrialFacts& facts,
+    const std::function<void(std::string_view, const AttemptFacts&)>& take) const {
+  std::vector<std::int64_t> retried_after;
+  if (facts.retried_after > 0) retried_after = retries_of(store_.read(), facts.trial_id);
+  each_event(facts, retried_after, sweep_.name, options_.retries, take);
 }
 
 void EventHook::read_delivered() {
@@ -198,9 +215,9 @@ void EventHook::look(std::size_t most) {
   const std::vector<std::string> ids(changed_.begin(), changed_.begin() + count);
   changed_.erase(changed_.begin(), changed_.begin() + count);
   each_trial(ids, [this](const TrialFacts& facts) {
-    each_event(
-        facts, sweep_.name, options_.retries,
-        [this](std::string_view event, const AttemptFacts& attempt) { add(event, attempt); });
+    each_event_of(facts, [this](std::string_view event, const AttemptFacts& attempt) {
+      add(event, attempt);
+    });
   });
   deliver_next();
 }

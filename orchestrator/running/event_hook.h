@@ -64,6 +64,9 @@ class EventHook final : public RunObserver {
 
   void each_trial(const std::vector<std::string>& ids,
                   const std::function<void(const results::TrialFacts&)>& take) const;
+  void each_event_of(
+      const results::TrialFacts& facts,
+      const std::function<void(std::string_view, const results::AttemptFacts&)>& take) const;
   void start_from_here();
   void read_delivered();
   void look(std::size_t most);

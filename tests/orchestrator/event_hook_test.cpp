@@ -164,6 +164,36 @@ TEST_CASE("Trials that ended before the first run with a command cause no events
   CHECK(words(hooked.events()) == Words{"trial_finished 2", "sweep_done"});
 }
 
+TEST_CASE("A trial that used up its retries remains a failure after it was retried",
+          "[orchestrator]") {
+  HookedRun hooked(1);
+  hooked.deliver();
+  hooked.run.options.retries = 1;
+  hooked.run.script(0, {{Does::crash}, {Does::crash}, {Does::crash}, {}});
+  hooked.run.execute();  // killed before it delivers the failure
+  hooked.run.options.rerun_failed = true;
+  SECTION("by the same rules") {
+    hooked.run.execute();
+    hooked.deliver();
+    CHECK(words(hooked.events()) == Words{"trial_failed 2", "trial_finished 4", "sweep_done"});
+  }
+  SECTION("with more retries") {
+    hooked.run.options.rerun_failed = false;
+    hooked.run.options.retries = 5;
+    hooked.run.execute();
+    hooked.deliver();
+    CHECK(words(hooked.events()) == Words{"trial_failed 2", "trial_finished 4", "sweep_done"});
+  }
+  SECTION("but not if a retry was allowed before it used them up") {
+    hooked.run.execute();
+    orchestrator::decide(*hooked.run.store, hooked.options.runs,
+                         hooked.run.sweep.trials[0].id.value,
+                         {protocol::Decision::What::retry, 1, 0});
+    hooked.deliver();
+    CHECK(words(hooked.events()) == Words{"trial_finished 4", "sweep_done"});
+  }
+}
+
 TEST_CASE("Attempts of another sweep cause no events", "[orchestrator]") {
   HookedRun hooked(2);
   hooked.deliver();
