@@ -390,6 +390,8 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
     hook_options.runs = request.runs;
     hook_options.retries = options.retries;
     hook.emplace(loop, store, sweep, std::move(hook_options), observer);
+    // The run does not read these trials, but a killed run may have left events of them.
+    for (const std::string& trial : options.left_out) hook->settled(trial);
   }
   RunObserver& run_observer = hook ? static_cast<RunObserver&>(*hook) : observer;
   bool is_over = false;

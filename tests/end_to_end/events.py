@@ -154,6 +154,14 @@ class Events(ScriptedWorld):
         self.assertEqual(events[-1], "sweep_done")
         self.assertNotIn("--on-event", done.err)
 
+    def test_a_run_of_some_trials_also_delivers_events_of_the_others(self):
+        # Killed before it delivers the first trial's event, the first run leaves it to the next.
+        self.run_scripted("--only", "seed=3", "--on-event", "true")
+        self.run_scripted("--only", "seed=1", "--on-event", "")
+        self.run_scripted("--only", "seed=2", "--on-event", "cat >> got")
+        lines = (self.root / "got").read_text().splitlines()
+        self.assertEqual(sorted(json.loads(line)["variant"] for line in lines), ["v1", "v2"])
+
     def test_the_end_of_a_run_waits_at_most_ten_seconds_and_the_next_run_delivers(self):
         self.variables = {"PETLAB_ON_EVENT": "sleep 1000"}
         done = self.run_scripted()
