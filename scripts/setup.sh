@@ -25,7 +25,7 @@ packages=(
   libsentencepiece-dev libicu-dev libpcre2-dev nettle-dev libcurl4-openssl-dev libarchive-dev
   zlib1g-dev libjemalloc-dev
 )
-dev_packages=(catch2 clang clang-format clang-tidy libclang-rt-dev git jq sqlite3 shellcheck)
+dev_packages=(catch2 clang clang-format clang-tidy curl libclang-rt-dev git jq sqlite3 shellcheck)
 $dev && packages+=("${dev_packages[@]}")
 # Distributions put the version into the package names. The oldest available one is preferred,
 # because it was tested longest.

@@ -19,6 +19,10 @@
 //
 // The experiment is one whole from start to end, so it is in one file.
 //
+// With --events, each run also starts a command for each event: curl, which posts it to a server
+// here. Commands are killed, too. Some trials of the sweep then fail or stall. Each event that
+// follows from the database must have been delivered at least once, with one id, and nothing else.
+//
 // With several programs (--petlab, a new and an old version), each start takes one at random, so
 // that both work on one database. An old one may refuse a database that a new one has updated.
 //
@@ -39,6 +43,7 @@
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 #include <regex>
 #include <set>
@@ -56,6 +61,7 @@
 #include "results/attempt_events.h"
 #include "results/query.h"
 #include "results/store.h"
+#include "tests/orchestrator/event_server.h"
 #include "tests/orchestrator/traced_calls.h"
 #include "tests/orchestrator/watched_processes.h"
 
@@ -66,6 +72,7 @@ using namespace petlab;
 using testing::Call;
 using testing::call_from;
 using testing::children_of;
+using testing::EventServer;
 using testing::Process;
 using testing::read_text;
 using testing::stop_and_wait;
@@ -82,6 +89,7 @@ struct Options {
   std::int64_t slots = 3;
   double pace = 0.15;  // maximum seconds between kills
   bool keep = false;
+  bool events = false;  // with a command for each event
 };
 
 // Counts of hits. Traces show which kinds of calls can be hit.
@@ -97,6 +105,8 @@ struct Tally {
   std::int64_t at_once = 0;    // starts together with others
   std::int64_t groups = 0;     // of starts together
   std::int64_t half_made = 0;  // groups after a start that was meant to leave incomplete claims
+  std::map<std::string, std::int64_t> events;  // by kind
+  std::int64_t repeated = 0;                   // deliveries of an event beyond its first
   std::vector<std::string> problems;
   std::map<std::string, Call> known_calls;  // by name and path
   std::string next_call;                    // where to kill the next start
@@ -173,6 +183,10 @@ struct Tally {
     print_counts("fault points:", points);
     print_counts("stood still:", pauses);
     print_counts("calls:", calls);
+    if (!events.empty()) {
+      print_counts("events:", events);
+      std::cout << fmt::format("{:>8} of them delivered again\n", repeated);
+    }
   }
 
  private:
@@ -189,7 +203,7 @@ struct Run {
 };
 
 // Writes a sweep of short trials for the scripted worker.
-fs::path make_sweep(const fs::path& folder) {
+fs::path make_sweep(const fs::path& folder, bool events) {
   const fs::path sweep = folder / "sweep.yaml";
   ::setenv("PETLAB_HOME", (folder / "home").c_str(), 1);
   const fs::path backbone = folder / "backbone";
@@ -209,6 +223,14 @@ base:
 grid:
   seed: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24]
 )";
+  if (events) {
+    std::ofstream(sweep, std::ios::app) << R"(when:
+  - if: {seed: [5, 15]}
+    set: {user.behaviour: error, user.attempts: 1000000}
+  - if: {seed: [10, 20]}
+    set: {user.behaviour: hang, user.attempts: 2}
+)";
+  }
   return sweep;
 }
 
@@ -225,12 +247,22 @@ class Campaign {
     fs::remove_all(folder_);
     fs::create_directories(folder_);
     if (options_.sweep.empty()) {
-      sweep_ = make_sweep(folder_);
+      sweep_ = make_sweep(folder_, options_.events);
     } else {
       sweep_ = fs::absolute(options_.sweep);
     }
     ::setenv("PETLAB_SLOTS", (folder_ / "slots").c_str(), 1);
     ::setenv(kMark, folder_.c_str(), 1);
+    if (options_.events) {
+      server_.emplace();
+      // Kills also fall before a delivery.
+      ::setenv("PETLAB_ON_EVENT",
+               fmt::format(
+                   "sleep 0.04; exec curl -sf --noproxy '*' --data-binary @- http://127.0.0.1:{}/",
+                   server_->port())
+                   .c_str(),
+               1);
+    }
     // Without this option, the runtime of a sanitized build must be loaded first.
     ::setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0);
     for (const std::string_view point : orchestrator::kFaultPoints) {
@@ -244,7 +276,9 @@ class Campaign {
     undisturbed();
     while (!enough() && tally_.problems.empty()) round();
     report();
-    const bool good = tally_.problems.empty() && tally_.all_phases_hit() &&
+    // A short campaign misses some.
+    const bool good = tally_.problems.empty() &&
+                      (options_.kills < 100 || tally_.all_phases_hit()) &&
                       (options_.kills < 1000 || tally_.name_missed() == 0);
     if (good && !options_.keep) fs::remove_all(folder_);
     return good ? 0 : 1;
@@ -271,6 +305,10 @@ class Campaign {
     option("--worker", options_.worker);
     option("--retries", "1000000");
     option("--retry-delay", "1ms");
+    if (options_.events) {  // for the trials that hang
+      option("--no-progress-limit", "500ms");
+      option("--grace", "200ms");
+    }
     const pid_t pid = ::fork();
     if (pid == 0) {
       ::setsid();
@@ -408,13 +446,17 @@ class Campaign {
     int status = 0;
     ::waitpid(pid, &status, 0);
     undisturbed_seconds_ = std::chrono::duration<double>(Clock::now() - began).count();
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    // Failed trials lead to exit code 1.
+    complete_code_ = options_.events ? 1 : 0;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != complete_code_ || !is_complete(database)) {
       tally_.problems.push_back("the undisturbed run failed:\n" +
                                 read_text(folder_ / "petlab.log"));
       return;
     }
     wanted_ = table(database);
     if (wanted_.rows.empty()) tally_.problems.push_back("the undisturbed run recorded nothing");
+    if (server_) check_events(database);
+    tally_.events.clear();
   }
 
   void round() {
@@ -448,8 +490,8 @@ class Campaign {
         tally_.learn_calls(run.trace, folder_);
         if (!WIFEXITED(*run.status)) continue;
         const int code = WEXITSTATUS(*run.status);
-        complete = complete || code == 0;
-        if (code != 0 && !stopped_slot() && !refused()) {
+        complete = complete || (code == complete_code_ && is_complete(database));
+        if (!complete && code != 0 && !stopped_slot() && !refused()) {
           tally_.problems.push_back(
               fmt::format("petlab ended with exit code {}:\n{}", code,
                           log_.substr(log_.size() - std::min<std::size_t>(log_.size(), 2000))));
@@ -465,15 +507,25 @@ class Campaign {
     const pid_t last = start(database, runs, "", "");
     int status = 0;
     ::waitpid(last, &status, 0);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-      tally_.problems.push_back("the start after the complete one did not end with exit code 0");
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != complete_code_) {
+      tally_.problems.push_back(fmt::format(
+          "the start after the complete one did not end with exit code {}", complete_code_));
     }
     check(database, runs);
+    if (server_) check_events(database);
   }
 
   // Three workers in a row that died before they began disable a slot. Kills can cause that.
   bool stopped_slot() const {
     return log_.find("three workers in a row", log_checked_) != std::string::npos;
+  }
+
+  // True if every trial has an end that no further run changes.
+  static bool is_complete(const fs::path& database) {
+    return results::query(database,
+                          "SELECT 1 FROM trials t WHERE NOT EXISTS (SELECT 1 FROM attempts a WHERE "
+                          "a.trial = t.key AND a.outcome IN ('finished', 'failed'))")
+        .rows.empty();
   }
 
   // An old program refuses a database that a new one has updated.
@@ -520,6 +572,7 @@ class Campaign {
     stop_and_wait(orchestrator);
     std::vector<Process> guardians;
     std::vector<Process> workers;
+    std::vector<Process> commands;
     for (const Process& child : children_of(orchestrator)) {
       if (child.state == 'Z') {
         note_zombie(child.pid);
@@ -527,7 +580,11 @@ class Campaign {
       }
       // Between fork and exec a child still has its parent's name; it is left alone.
       if (child.name == "petlab") continue;
-      (child.name == "petlab-guardian" ? guardians : workers).push_back(child);
+      const bool is_command = server_ && (child.name == "sh" || child.name == "curl");
+      (child.name == "petlab-guardian" ? guardians
+       : is_command                    ? commands
+                                       : workers)
+          .push_back(child);
       stop_and_wait(child.pid);
     }
     std::vector<pid_t> targets;
@@ -555,6 +612,8 @@ class Campaign {
     }
     if (choice == 6 || choice == 7 || choice == 9) add("guardian", guardians);
     if (choice == 3 || choice == 4 || choice == 5 || choice >= 8) add("worker", workers);
+    // Otherwise the command of a killed orchestrator lives until the kernel kills it.
+    if (!commands.empty() && below(2) == 0) add("command", commands);
     if (!targets.empty()) {
       ++tally_.kills;
       ++tally_.targets[who];
@@ -565,7 +624,7 @@ class Campaign {
     if (choice == 7 && alive.size() == 1 && !workers.empty()) {
       tally_.kill_next_at(kAskedCall);
     }
-    for (const auto* group : {&first, &guardians, &workers}) {
+    for (const auto* group : {&first, &guardians, &workers, &commands}) {
       for (const Process& process : *group) ::kill(process.pid, SIGCONT);
     }
     ::kill(orchestrator, SIGCONT);
@@ -656,10 +715,10 @@ class Campaign {
     const results::QueryResult twice = results::query(
         database,
         "SELECT t.trial_id, count(*) FROM trials t LEFT JOIN attempts a ON a.trial = t.key AND "
-        "a.outcome = 'finished' GROUP BY 1 HAVING count(a.key) <> 1");
+        "a.outcome IN ('finished', 'failed') GROUP BY 1 HAVING count(a.key) <> 1");
     if (!twice.rows.empty()) {
-      tally_.problems.push_back(
-          fmt::format("{} trial(s) finished another number of times than once", twice.rows.size()));
+      tally_.problems.push_back(fmt::format(
+          "{} trial(s) finished or failed another number of times than once", twice.rows.size()));
     }
     const fs::path rebuilt = folder_ / "anew.db";
     for (const char* end : {"", "-wal", "-shm"}) fs::remove(rebuilt.string() + end);
@@ -674,12 +733,67 @@ class Campaign {
       tally_.problems.push_back("a lock file is left over: " + entry.path().string());
     }
     // Incomplete files and folders have special names.
-    static const std::regex half_made(".*\\.new-.*|.*\\.jsonl?\\.[A-Za-z0-9]{6}");
+    static const std::regex half_made(".*\\.new-.*|.*\\.(?:jsonl?|delivered)\\.[A-Za-z0-9]{6}");
     for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
       if (!std::regex_match(entry.path().filename().string(), half_made)) continue;
       // A worker killed during a checkpoint may leave its temporary file.
       if (entry.path().parent_path().filename() == "checkpoint") continue;
       tally_.problems.push_back("left half made: " + entry.path().string());
+    }
+  }
+
+  // Compares the events that the server received with those that follow from the database.
+  void check_events(const fs::path& database) {
+    const results::QueryResult rows = results::query(
+        database,
+        "SELECT CASE outcome WHEN 'finished' THEN 'trial_finished' WHEN 'stalled' THEN "
+        "'trial_stalled' ELSE 'trial_failed' END, trial_id, number, outcome, ended_at FROM "
+        "attempts JOIN trials ON trials.key = trial WHERE outcome IN ('finished', 'stalled', "
+        "'failed', 'timed_out')");
+    std::set<std::string> wanted;
+    std::int64_t failed = 0;
+    for (const auto& row : rows.rows) {
+      const std::string event = std::get<std::string>(row[0]);
+      failed += event == "trial_failed";
+      wanted.insert(fmt::format("{} {} {} {} {}", event, std::get<std::string>(row[1]),
+                                std::get<std::int64_t>(row[2]), std::get<std::string>(row[3]),
+                                nlohmann::json(std::get<double>(row[4])).dump()));
+    }
+    const std::int64_t trials = std::get<std::int64_t>(
+        results::query(database, "SELECT count(*) FROM trials").rows.at(0).at(0));
+    wanted.insert(fmt::format("sweep_done {} {} {} 0", trials, trials - failed, failed));
+    std::map<std::string, std::string> by_id;  // the body of each id
+    std::set<std::string> delivered;
+    const auto problem = [&](const std::string& what, const std::string& which) {
+      tally_.problems.push_back(fmt::format("{}: {}", what, which));
+    };
+    for (const std::string& body : server_->take_bodies()) {
+      const nlohmann::json event = nlohmann::json::parse(body, nullptr, false);
+      if (!event.is_object()) {
+        problem("a delivered event is no JSON object", body);
+        continue;
+      }
+      const auto [known, is_new] = by_id.try_emplace(event.at("id"), body);
+      if (!is_new) {
+        ++tally_.repeated;
+        if (known->second != body) problem("two events have one id", known->second + body);
+        continue;
+      }
+      const std::string kind = event.at("event");
+      ++tally_.events[kind];
+      const std::string key =
+          kind == "sweep_done"
+              ? fmt::format("{} {} {} {} {}", kind, event.at("total").dump(),
+                            event.at("done").dump(), event.at("failed").dump(),
+                            event.at("cancelled").dump())
+              : fmt::format("{} {} {} {} {}", kind, event.at("trial").get<std::string>(),
+                            event.at("attempt").dump(), event.at("outcome").get<std::string>(),
+                            event.at("time").dump());
+      if (!delivered.insert(key).second) problem("one event has two ids", body);
+      if (!wanted.contains(key)) problem("an event was delivered that did not happen", body);
+    }
+    for (const std::string& key : wanted) {
+      if (!delivered.contains(key)) problem("an event was not delivered", key);
     }
   }
 
@@ -716,6 +830,7 @@ class Campaign {
       std::cout << fmt::format(
           "0 lost, 0 duplicates, 0 orphans, 0 zombies; {} rows equal to the last digit\n",
           wanted_.rows.size());
+      if (server_) std::cout << "each event delivered at least once, with one id\n";
     } else {
       std::cout << "kept: " << folder_.string() << "\n";
     }
@@ -727,6 +842,8 @@ class Campaign {
 
   Options options_;
   std::mt19937_64 random_;
+  std::optional<EventServer> server_;
+  int complete_code_ = 0;  // exit code of a run that leaves nothing to do
   fs::path folder_;
   fs::path sweep_;
   Tally tally_;
@@ -759,6 +876,7 @@ int main(int argc, char** argv) {
   app.add_option("--folder", options.folder, "where to work; emptied first");
   app.add_option("--slots", options.slots, "workers at once");
   app.add_option("--pace", options.pace, "seconds between kills, at most");
+  app.add_flag("--events", options.events, "also check the events of PETLAB_ON_EVENT");
   app.add_flag("--keep", options.keep, "leave the folder there");
   CLI11_PARSE(app, argc, argv);
   try {

@@ -27,7 +27,8 @@ std::optional<Call> call_from(const std::string& line, const std::filesystem::pa
       {std::regex("\\.[0-9]+\\.new-[0-9]+"), ".*.new-*"},
       {std::regex("(\\..*\\.db(?:\\.v[0-9]+\\.bak)?\\.new)-[0-9]+-[0-9a-f]{8}(-[a-z]+)?"),
        "$1-*-????????$2"},
-      {std::regex("(.*\\.jsonl?)\\.[A-Za-z0-9]{6}"), "$1.??????"},
+      {std::regex("(.*\\.(?:jsonl?|delivered))\\.[A-Za-z0-9]{6}"), "$1.??????"},
+      {std::regex("sha256-[0-9a-f]+\\.code\\.[A-Za-z0-9]{6}"), "sha256-*.code.??????"},
       {std::regex("sha256-[0-9a-f]+\\.yaml\\.[A-Za-z0-9]{6}"), "sha256-*.yaml.??????"},
       {std::regex("[0-9a-f]{12,}|[0-9]+"), "*"},
   };
