@@ -269,7 +269,7 @@ void add_advanced_options(CLI::App& app, RunArguments& arguments) {
   advanced(add_duration(app, "--grace", arguments.grace,
                         "time to end before a worker is killed (default: 10s)"));
   advanced(app.add_option("--on-event", arguments.on_event,
-                          "run a shell command for each event, JSON on stdin"))
+                          "pipe events to a command (default: PETLAB_ON_EVENT)"))
       ->type_name("COMMAND");
   advanced(app.add_flag("--strict-code", arguments.strict_code,
                         "refuse to mix results of different code"));

@@ -5,10 +5,23 @@ usage: events.py FOLDER_OF_PROGRAMS
 """
 import http.server
 import json
+import os
+import signal
 import threading
+import time
 
 from scripted_world import ScriptedWorld
 from tiny_world import main
+
+# Commands that hang, fail or flood. Each takes seconds per event or is tried again after seconds.
+BAD_COMMANDS = {"sleeps": "sleep 1000",
+                "ignores SIGTERM": "trap '' TERM INT HUP; while :; do sleep 0.1; done",
+                "is stopped": "kill -STOP $$",
+                "fails": "cat; exit 3",
+                "is killed": "kill -KILL $$",
+                "fills standard error": "yes >&2",
+                "fills standard output": "yes",
+                "closes its files": "exec <&- >&- 2>&-; sleep 1000"}
 
 # Sends its standard input to the server before and after delivery. The server's answer may be to kill the run,
 # which is this process's parent.
@@ -153,6 +166,44 @@ class Events(ScriptedWorld):
         self.assertEqual(sorted(events[:-1]), ["trial_failed"] + ["trial_finished"] * 3)
         self.assertEqual(events[-1], "sweep_done")
         self.assertNotIn("--on-event", done.err)
+
+    def test_a_bad_command_delays_no_trial_and_loses_no_event(self):
+        self.database = "without.db"
+        self.assertEqual(self.run_scripted("--on-event", "").code, 1)
+        without = self.seconds_of_all_trials()
+        for what, command in BAD_COMMANDS.items():
+            with self.subTest(what):
+                self.database = what.replace(" ", "-") + ".db"
+                process = self.start_scripted("--on-event", command)
+                self.until(lambda: (self.root / self.database).exists() and self.ends() == 4)
+                # Ctrl-C ends the wait for the command, which would be ten seconds.
+                while process.poll() is None:
+                    process.send_signal(signal.SIGINT)
+                    time.sleep(0.1)
+                self.assertEqual(self.end(process).code, 1)
+                self.assertLess(self.seconds_of_all_trials(), without + 5)
+                self.assertEqual(self.run_scripted("--on-event", "cat >> got").code, 1)
+                got = self.root / "got"
+                self.assertEqual(len(got.read_text().splitlines()), 5)
+                got.unlink()
+
+    def ends(self):
+        return len(self.query("SELECT 1 FROM attempts WHERE outcome <> 'open'", self.database))
+
+    def seconds_of_all_trials(self):
+        return self.query("SELECT max(ended_at) - min(begun_at) AS seconds FROM attempts",
+                          self.database)[0]["seconds"]
+
+    def test_a_run_that_waits_for_its_command_holds_no_slot(self):
+        one_core = {"preexec_fn": lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})}
+        self.database = "waits.db"
+        waits = self.start_scripted("--on-event", "sleep 1000", slots=1, **one_core)
+        self.until(lambda: (self.root / self.database).exists() and self.ends() == 4)
+        self.database = "other.db"
+        other = self.start_scripted("--on-event", "", slots=1, **one_core)
+        self.assertEqual(self.end(other).code, 1)
+        self.assertIsNone(waits.poll(), "the first run did not wait for its command")
+        self.assertEqual(self.end(waits).code, 1)
 
     def test_a_run_of_some_trials_also_delivers_events_of_the_others(self):
         # Killed before it delivers the first trial's event, the first run leaves it to the next.
