@@ -159,6 +159,15 @@ std::int64_t BackboneShape::parameters() const {
          2 * d;
 }
 
+std::string known_model_types() {
+  std::string known;
+  for (const ShapedKind& kind : kShapedKinds) {
+    const bool is_last = &kind == &kShapedKinds.back();
+    known += (known.empty() ? "" : is_last ? " or " : ", ") + std::string(kind.model_type);
+  }
+  return known;
+}
+
 std::string read_model_type(const std::filesystem::path& folder) {
   return model_type_of(read_config(folder / "config.json"));
 }
@@ -198,17 +207,14 @@ BackboneShape read_backbone_shape(const std::filesystem::path& folder) {
   const Config config(file, object);
   BackboneShape shape;
   shape.model_type = model_type_of(object);
-  std::string known;
   for (const ShapedKind& kind : kShapedKinds) {
     if (kind.model_type == shape.model_type) {
       kind.read(config, shape);
       return shape;
     }
-    const bool is_last = &kind == &kShapedKinds.back();
-    known += (known.empty() ? "" : is_last ? " or " : ", ") + std::string(kind.model_type);
   }
   throw Error(fmt::format("{}: model_type: found {}, expected {}", file.string(),
-                          base::shown(object.value("model_type", json())), known));
+                          base::shown(object.value("model_type", json())), known_model_types()));
 }
 
 metrics::ModuleStorage module_storage(const TrialConfig& config, const BackboneShape& shape) {

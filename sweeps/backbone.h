@@ -12,7 +12,7 @@ namespace petlab::sweeps {
 
 /// The shape of a pretrained transformer, from its Hugging Face `config.json`.
 struct BackboneShape {
-  std::string model_type;  // bert, roberta, t5, modernbert
+  std::string model_type;  // one of known_model_types()
   std::int64_t d_model = 0;
   std::int64_t encoder_layers = 0;
   std::int64_t decoder_layers = 0;  // 0: encoder only
@@ -40,6 +40,9 @@ struct BackboneShape {
   std::int64_t parameters() const;
   bool operator==(const BackboneShape&) const = default;
 };
+
+/// The model types with a shape, as in "a, b or c".
+std::string known_model_types();
 
 /// Reads `folder/config.json`. Throws sweeps::Error naming the file, what was found and expected
 /// (missing folder or file, invalid JSON, unknown model_type, a size that is missing or not

@@ -18,7 +18,7 @@
 #include "sweeps/locations.h"
 #include "trainer/artifact/module_artifact.h"
 #include "trainer/artifact/own_backbone.h"
-#include "trainer/backbones/load_backbone.h"
+#include "trainer/backbones/backbone_kinds.h"
 #include "trainer/backbones/padded.h"
 #include "trainer/compute/device_kernels.h"
 #include "trainer/compute/tensors.h"

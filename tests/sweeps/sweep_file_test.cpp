@@ -551,10 +551,8 @@ TEST_CASE("A missing or broken backbone is reported with its line", "[sweeps]") 
         "sweep.yaml:5: backbone minilmm: the folder models/minilmm with config.json and weights "
         "does not exist; there are: broken, empty, minilm, roberta-base, nearest: minilm (move the "
         "folder with PETLAB_HOME; a name with a slash is a path)");
-  CHECK(
-      found[1] ==
-      "sweep.yaml:6: models/broken/config.json: model_type: found 'gpt2', expected bert, roberta, "
-      "t5 or modernbert");
+  CHECK(found[1] == "sweep.yaml:6: models/broken/config.json: model_type: found 'gpt2', expected " +
+                        known_model_types());
   CHECK(found[2] ==
         "sweep.yaml:7: models/empty/config.json: cannot be read: No such file or directory");
   CHECK(found[3] ==

@@ -1,6 +1,6 @@
 #include "trainer/training/backbone_store.h"
 
-#include "trainer/backbones/load_backbone.h"
+#include "trainer/backbones/backbone_kinds.h"
 #include "trainer/compute/device_memory.h"
 #include "trainer/files/error.h"
 

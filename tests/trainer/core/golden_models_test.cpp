@@ -1,6 +1,6 @@
 #include "tests/support/golden.h"
 #include "tests/trainer/core/golden_tensors.h"
-#include "trainer/backbones/load_backbone.h"
+#include "trainer/backbones/backbone_kinds.h"
 #include "trainer/backbones/padded.h"
 #include "trainer/modules/head.h"
 

@@ -1,7 +1,7 @@
 // The formula of sweeps/memory.h, compared with the trainer's tensors.
 #include "sweeps/memory.h"
 #include "tests/trainer/core/tiny_text_world.h"
-#include "trainer/backbones/load_backbone.h"
+#include "trainer/backbones/backbone_kinds.h"
 #include "trainer/tokenizers/tokenizer.h"
 #include "trainer/training/trial_model.h"
 
