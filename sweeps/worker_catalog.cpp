@@ -9,102 +9,29 @@
 #include <vector>
 
 #include "base/shallow_json.h"
-#include "base/shown.h"
 #include "metrics/metric_table.h"
+#include "sweeps/catalog_keys.h"
 #include "sweeps/vocabulary.h"
 
 namespace petlab::sweeps {
 namespace {
 
+using internal::CatalogKeys;
+using internal::check_name;
+using internal::check_uses;
+using internal::read_defaults;
+using internal::refuse_catalog;
 using nlohmann::json;
 
 // Groups and names that mean something else in a sweep file or a configuration.
 constexpr std::string_view kReserved[] = {"user",    "task",     "tasks",  "priority",
                                           "variant", "backbone", "catalog"};
-constexpr std::size_t kMostEntries = 200;
-
-[[noreturn]] void refuse_catalog(const std::string& key, const json& found,
-                                 std::string_view wanted) {
-  throw std::invalid_argument(fmt::format("catalog{}{}: found {}, expected {}",
-                                          key.empty() ? "" : ".", key, base::shown(found), wanted));
-}
-
-// Reads an object and refuses keys that nobody asked for.
-class Keys {
- public:
-  Keys(std::string where, const json& object) : where_(std::move(where)), object_(object) {
-    if (!object.is_object()) refuse_catalog(where_, object, "an object");
-  }
-
-  const json* find(const std::string& key) {
-    known_.push_back(key);
-    const auto found = object_.find(key);
-    return found == object_.end() ? nullptr : &*found;
-  }
-
-  std::string text(const std::string& key, const std::string& otherwise) {
-    const json* const found = find(key);
-    if (found == nullptr) return otherwise;
-    if (!found->is_string()) refuse_catalog(name(key), *found, "a text");
-    return found->get<std::string>();
-  }
-
-  std::vector<std::string> texts(const std::string& key) {
-    const json* const found = find(key);
-    if (found == nullptr) return {};
-    const bool good =
-        found->is_array() && std::all_of(found->begin(), found->end(),
-                                         [](const json& item) { return item.is_string(); });
-    if (!good || found->size() > kMostEntries) refuse_catalog(name(key), *found, "a list of texts");
-    return found->get<std::vector<std::string>>();
-  }
-
-  /// The entries of an object; none if it is absent.
-  json entries(const std::string& key) {
-    const json* const found = find(key);
-    if (found == nullptr) return json::object();
-    if (!found->is_object() || found->size() > kMostEntries) {
-      refuse_catalog(name(key), *found, "an object");
-    }
-    return *found;
-  }
-
-  void refuse_others() const {
-    for (const auto& [key, value] : object_.items()) {
-      if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
-      throw std::invalid_argument(fmt::format("catalog.{}: unknown key; expected {}", name(key),
-                                              with_nearest("a key of this object", key, known_)));
-    }
-  }
-
-  std::string name(const std::string& key) const {
-    return where_.empty() ? key : where_ + "." + key;
-  }
-
- private:
-  std::string where_;
-  const json& object_;
-  std::vector<std::string> known_;
-};
 
 bool is_word(std::string_view text) {
   return !text.empty() && text.front() >= 'a' && text.front() <= 'z' &&
          std::all_of(text.begin(), text.end(), [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
          });
-}
-
-bool is_plain_name(std::string_view text) {
-  return !text.empty() && text.size() <= 100 && std::all_of(text.begin(), text.end(), [](char c) {
-    return c > ' ' && c < 0x7f && c != ',' && c != '"' && c != '\\';
-  });
-}
-
-void check_name(const std::string& where, const std::string& name) {
-  if (!is_plain_name(name)) {
-    refuse_catalog(where, json(name),
-                   "a name of at most 100 printable ASCII characters without spaces");
-  }
 }
 
 FieldType type_named(const std::string& where, const std::string& text) {
@@ -130,7 +57,7 @@ std::string wanted_text(const DeclaredField& field) {
 
 DeclaredField read_field(const std::string& name, const json& object) {
   const std::string where = "fields." + name;
-  Keys keys(where, object);
+  CatalogKeys keys(where, object);
   DeclaredField field;
   field.name = name;
   const std::size_t dot = name.find('.');
@@ -177,60 +104,23 @@ DeclaredField read_field(const std::string& name, const json& object) {
   return field;
 }
 
-bool is_in_module(std::string_view name) { return name.starts_with("module."); }
-
-void check_uses(const std::string& where, const std::vector<std::string>& names, bool in_module) {
-  std::vector<std::string> known;
-  for (const Field& field : internal::builtin_fields()) {
-    const bool always =
-        field.name == "seed" || field.name == "module.kind" || field.name == "backbone";
-    if (!always && is_in_module(field.name) == in_module) known.emplace_back(field.name);
-  }
-  for (const std::string& name : names) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    refuse_catalog(
-        where, json(name),
-        with_nearest(in_module ? "a field of the group module" : "a field outside module", name,
-                     known));
-  }
-}
-
 std::vector<std::string> fields_outside_module() {
   std::vector<std::string> all;
   for (const Field& field : internal::builtin_fields()) {
     const bool of_t5 = field.use == FieldUse::t5 || field.use == FieldUse::beams;
-    if (!is_in_module(field.name) && field.name != "seed" && field.name != "backbone" && !of_t5) {
+    if (!field.name.starts_with("module.") && field.name != "seed" && field.name != "backbone" &&
+        !of_t5) {
       all.emplace_back(field.name);
     }
   }
   return all;
 }
 
-std::vector<KindDefault> read_defaults(const std::string& inside, const json& entries) {
-  std::vector<KindDefault> defaults;
-  for (const auto& [key, value] : entries.items()) {
-    const std::string& name = key;  // clang 14 captures no structured bindings
-    const auto fields = internal::builtin_fields();
-    const auto field = std::find_if(fields.begin(), fields.end(),
-                                    [&](const Field& row) { return row.name == name; });
-    const std::string where = fmt::format("{}defaults.{}", inside, name);
-    if (field == fields.end() || name == "module.kind" || name == "backbone" || name == "seed") {
-      refuse_catalog(where, value, "the default of a built-in field");
-    }
-    TrialConfig scratch;
-    if (!field->set(scratch, value) || !field->in_range(scratch)) {
-      refuse_catalog(where, value, field->wanted);
-    }
-    defaults.push_back({field->name, value});
-  }
-  return defaults;
-}
-
 void read_metrics(const json& entries, WorkerCatalog& catalog) {
   for (const auto& [name, value] : entries.items()) {
     const std::string where = "metrics." + name;
     check_name(where, name);
-    Keys keys(where, value);
+    CatalogKeys keys(where, value);
     const std::string better = keys.text("better", "higher");
     if (better != "higher" && better != "lower") {
       refuse_catalog(where + ".better", json(better), "higher or lower");
@@ -257,7 +147,7 @@ void read_tasks(const json& entries, WorkerCatalog& catalog) {
     const std::string where = "tasks." + name;
     check_name(where, name);
     if (find_task(name) != nullptr) refuse_catalog(where, json(name), "a name of no built-in task");
-    Keys keys(where, value);
+    CatalogKeys keys(where, value);
     TaskDeclaration task;
     task.name = name;
     task.kind = TaskKind::text;
@@ -276,158 +166,6 @@ void read_tasks(const json& entries, WorkerCatalog& catalog) {
     }
     keys.refuse_others();
     catalog.tasks.push_back(std::move(task));
-  }
-}
-
-metrics::SizeFormula formula_in(const std::string& where, const json& text) {
-  if (!text.is_string()) refuse_catalog(where, text, "a sum of products such as 2·r·d + r");
-  try {
-    return metrics::SizeFormula(text.get_ref<const std::string&>());
-  } catch (const std::invalid_argument& error) {
-    throw std::invalid_argument(fmt::format("catalog.{}: {}", where, error.what()));
-  }
-}
-
-metrics::SizeFormula read_formula(Keys& keys, const std::string& key) {
-  const json* const found = keys.find(key);
-  return found == nullptr ? metrics::SizeFormula() : formula_in(keys.name(key), *found);
-}
-
-std::vector<metrics::SizeFormula> read_formulas(Keys& keys, const std::string& key) {
-  std::vector<metrics::SizeFormula> all;
-  for (const std::string& text : keys.texts(key)) {
-    all.push_back(formula_in(keys.name(key), json(text)));
-  }
-  return all;
-}
-
-bool read_switch(Keys& keys, const std::string& key) {
-  const json* const found = keys.find(key);
-  if (found != nullptr && !found->is_boolean()) {
-    refuse_catalog(keys.name(key), *found, "true or false");
-  }
-  return found != nullptr && found->get<bool>();
-}
-
-// Reads the names of sizes in the kind's formulas, `{"r": "module.rank"}`, and which of them is the
-// module's size.
-void read_sizes(Keys& keys, const WorkerCatalog& catalog, DeclaredKind& row) {
-  std::vector<std::string> known = row.uses;
-  for (const DeclaredField& field : catalog.fields) {
-    const bool is_size = field.type == FieldType::integer || field.type == FieldType::boolean;
-    if (is_size) known.push_back(field.name);
-  }
-  const std::string size = keys.text("size", "");
-  const json sizes = keys.entries("sizes");
-  for (const auto& [name, field] : sizes.items()) {
-    if (!field.is_string() || std::find(known.begin(), known.end(), field) == known.end()) {
-      refuse_catalog(keys.name("sizes." + name), field,
-                     "a field of this kind whose values are whole numbers or switches");
-    }
-    const auto place = name == size ? row.sizes.begin() : row.sizes.end();
-    row.sizes.insert(place, {name, field.get<std::string>()});
-  }
-  const bool found =
-      size.empty() ? row.sizes.empty() : !row.sizes.empty() && row.sizes.front().name == size;
-  if (!found) refuse_catalog(keys.name("size"), json(size), "one of the names in sizes");
-}
-
-// Refuses names that have no value in a storage formula.
-void check_formula(const std::string& where, const metrics::SizeFormula& formula,
-                   const DeclaredKind& row, std::vector<std::string> known) {
-  for (const metrics::SizeName& size : row.sizes) known.push_back(size.name);
-  for (const std::string& name : formula.names()) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    refuse_catalog(where, json(name), with_nearest("a name of a size", name, known));
-  }
-}
-
-void read_storage(Keys& keys, DeclaredKind& row, bool own) {
-  const json* const found = keys.find("storage");
-  if (found == nullptr || *found == "reported") return;
-  if (*found == "backbone" || *found == "none") {
-    row.storage = *found == "none" ? StorageRule::none : StorageRule::backbone;
-    return;
-  }
-  const std::string where = keys.name("storage");
-  if (!found->is_object()) {
-    refuse_catalog(where, *found, "reported, backbone, none or an object of formulas");
-  }
-  Keys parts(where, *found);
-  row.storage = StorageRule::formula;
-  row.formula.kind = row.kind;
-  row.formula.weights = read_formulas(parts, "weights");
-  row.formula.biases = read_formula(parts, "biases");
-  row.formula.per_model = read_switch(parts, "per_model");
-  row.layers = read_formula(parts, "layers");
-  parts.refuse_others();
-  metrics::SizeFormula all = row.formula.biases;
-  for (const metrics::SizeFormula& matrix : row.formula.weights) all.add(matrix);
-  if (own) {
-    check_formula(where, all, row, {"d", "w", "L", "T"});
-    check_formula(where + ".layers", row.layers, row, {"L", "Le", "Ld"});
-  } else if (row.layers.is_zero() && !row.formula.per_model) {
-    refuse_catalog(where, *found, "layers, or per_model: true");
-  }
-  const std::vector<std::string> used = all.names();
-  for (const metrics::SizeName& size : row.sizes) {
-    if (std::find(used.begin(), used.end(), size.name) != used.end()) {
-      row.formula.sizes.push_back(size);
-    }
-  }
-  const bool uses_size =
-      !row.formula.sizes.empty() && row.formula.sizes.front().name == row.sizes.front().name;
-  if (!row.sizes.empty() && !uses_size) {
-    refuse_catalog(where, *found, "formulas with the kind's size");
-  }
-}
-
-// What petlab knows of its own trainer only.
-void read_own(Keys& keys, DeclaredKind& row) {
-  row.formats = keys.texts("formats");
-  const std::string only = keys.text("only", "");
-  row.backbones = only == "encoder"        ? ModuleBackbones::encoder
-                  : only == "text_to_text" ? ModuleBackbones::text_to_text
-                                           : ModuleBackbones::any;
-  const json entries = keys.entries("memory");
-  Keys memory(keys.name("memory"), entries);
-  row.memory.inside_attention = read_switch(memory, "inside_attention");
-  row.memory.after_attention = read_switch(memory, "after_attention");
-  row.memory.after_feed_forward = read_switch(memory, "after_feed_forward");
-  row.memory.keeps = read_formula(memory, "keeps");
-  row.memory.keeps_once = read_formula(memory, "keeps_once");
-  row.memory.keys = read_formula(memory, "keys");
-  row.memory.trained = read_formulas(memory, "trained");
-  memory.refuse_others();
-}
-
-void read_kinds(const nlohmann::ordered_json& entries, WorkerCatalog& catalog, bool own) {
-  for (const auto& [kind, ordered] : entries.items()) {
-    const std::string where = "kinds." + kind;
-    check_name(where, kind);
-    const json value = ordered;
-    Keys keys(where, value);
-    DeclaredKind row;
-    row.kind = kind;
-    row.help = keys.text("help", "");
-    row.uses = keys.texts("uses");
-    check_uses(where + ".uses", row.uses, true);
-    row.defaults = read_defaults(where + ".", keys.entries("defaults"));
-    read_sizes(keys, catalog, row);
-    read_storage(keys, row, own);
-    if (own) read_own(keys, row);
-    keys.refuse_others();
-    catalog.kinds.push_back(std::move(row));
-  }
-  for (const DeclaredField& field : catalog.fields) {
-    std::vector<std::string> known;
-    for (const DeclaredKind& row : catalog.kinds) known.push_back(row.kind);
-    if (known.empty()) known = kinds_of("");
-    for (const std::string& kind : field.kinds) {
-      if (std::find(known.begin(), known.end(), kind) != known.end()) continue;
-      refuse_catalog(fmt::format("fields.{}.kinds", field.name), json(kind),
-                     with_nearest("a kind of the catalog", kind, known));
-    }
   }
 }
 
@@ -460,7 +198,7 @@ namespace {
 WorkerCatalog parse_catalog(const nlohmann::ordered_json& ordered, const std::string& worker,
                             bool own) {
   const json object = ordered;
-  Keys keys("", object);
+  CatalogKeys keys("", object);
   WorkerCatalog catalog;
   catalog.name = keys.text("name", worker);
   check_name("name", catalog.name);
@@ -487,7 +225,7 @@ WorkerCatalog parse_catalog(const nlohmann::ordered_json& ordered, const std::st
     catalog.fields.push_back(read_field(name, field));
   }
   keys.entries("kinds");
-  read_kinds(ordered.value("kinds", nlohmann::ordered_json::object()), catalog, own);
+  internal::read_kinds(ordered.value("kinds", nlohmann::ordered_json::object()), catalog, own);
   read_metrics(keys.entries("metrics"), catalog);
   read_tasks(keys.entries("tasks"), catalog);
   keys.refuse_others();

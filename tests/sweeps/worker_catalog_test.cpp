@@ -228,6 +228,9 @@ TEST_CASE("A mistake in a storage formula names its key", "[sweeps][catalog]") {
         "are whole numbers or switches");
   CHECK(refused(R"({"sizes": {"r": "module.rank"}, "size": "q", "uses": ["module.rank"]})") ==
         "catalog.kinds.k.size: found 'q', expected one of the names in sizes");
+  CHECK(refused(R"({"sizes": {"a": "module.alpha"}, "size": "a", "uses": ["module.alpha"]})") ==
+        "catalog.kinds.k.sizes.a: found 'module.alpha', expected a field of this kind whose values "
+        "are whole numbers or switches");
   CHECK(refused(R"({"memory": {"keeps": "d"}})") ==
         "catalog.kinds.k.memory: unknown key; expected a key of this object");
   CHECK(refused(R"({"storage": "none"})") == "accepted");
