@@ -12,6 +12,8 @@
 #include "base/files.h"
 #include "base/sha256.h"
 #include "base/shown.h"
+#include "orchestrator/host/process_identity.h"
+#include "orchestrator/host/wall_clock.h"
 #include "orchestrator/planning/plan.h"
 #include "protocol/record_lines.h"
 #include "protocol/trial_directory.h"
@@ -34,6 +36,11 @@ constexpr std::string_view kTrialFinished = "trial_finished";
 constexpr std::string_view kTrialFailed = "trial_failed";
 constexpr std::string_view kTrialStalled = "trial_stalled";
 constexpr std::string_view kSweepDone = "sweep_done";
+constexpr std::string_view kDiskLow = "disk_low";
+
+// Below this, a disk is low: a few checkpoints still fit. It is no longer low with a tenth more.
+constexpr std::uintmax_t kLowDisk = std::uintmax_t{1} << 30;
+constexpr std::uintmax_t kEnoughDisk = kLowDisk + kLowDisk / 10;
 
 std::string event_id(std::string_view text) {
   constexpr std::size_t kPrefix = std::string_view("sha256:").size();
@@ -147,6 +154,13 @@ std::string last_error(const std::string& errors) {
 
 }  // namespace
 
+std::optional<std::uintmax_t> free_bytes(const std::filesystem::path& folder) {
+  std::error_code unknown;
+  const std::filesystem::space_info space = std::filesystem::space(folder, unknown);
+  if (unknown) return std::nullopt;
+  return space.available;
+}
+
 EventHook::EventHook(boost::asio::io_context& io, const results::Store& store,
                      const sweeps::Sweep& sweep, EventHookOptions options, RunObserver& observer)
     : store_(store),
@@ -164,6 +178,7 @@ EventHook::EventHook(boost::asio::io_context& io, const results::Store& store,
 void EventHook::status(const RunStatus& status) {
   observer_.status(status);
   look(kPlannedAtOnce);
+  look_at_disks();
 }
 
 void EventHook::trial_over(const std::string& trial_id, TrialState state, const std::string& reason,
@@ -220,6 +235,39 @@ void EventHook::look(std::size_t most) {
     });
   });
   deliver_next();
+}
+
+void EventHook::look_at_disks() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_disks_) return;
+  next_disks_ = now + options_.disk_interval;
+  std::optional<std::uintmax_t> told;  // both folders may be on one disk
+  for (const std::filesystem::path& folder : {options_.runs, options_.database.parent_path()}) {
+    const std::optional<std::uintmax_t> free = options_.free_bytes(folder);
+    bool& low = low_disks_[folder];
+    if (!free || *free >= kEnoughDisk) low = false;
+    if (!free || *free >= kLowDisk || std::exchange(low, true) || told == free) continue;
+    add_low_disk(folder, *free);
+    told = free;
+  }
+  deliver_next();
+}
+
+void EventHook::add_low_disk(const std::filesystem::path& folder, std::uintmax_t free) {
+  const double time = wall_clock_seconds();
+  const std::string host = this_host().host;
+  std::string id = event_id(
+      fmt::format("{}\n{}\n{}\n{}\n{:.6f}", kDiskLow, sweep_.name, host, folder.string(), time));
+  protocol::RecordLine json = {{"v", 1}, {"id", id}, {"event", kDiskLow}, {"time", time}};
+  json["sweep"] = sweep_.name;
+  json["folder"] = folder.string();
+  json["free_bytes"] = free;
+  json["host"] = host;
+  json["database"] = options_.database.string();
+  json["runs"] = options_.runs.string();
+  note(fmt::format("the disk with {} is low: {} MiB free", folder.string(), free >> 20));
+  queue_.push_back({std::move(id), fmt::format("{} of {}", kDiskLow, folder.string()),
+                    protocol::record_text(json)});
 }
 
 void EventHook::add(std::string_view event, const AttemptFacts& attempt) {

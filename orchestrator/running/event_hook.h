@@ -7,6 +7,7 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,9 @@
 
 namespace petlab::orchestrator {
 
+/// The bytes that this user can still write on the disk with the folder; absent if unknown.
+std::optional<std::uintmax_t> free_bytes(const std::filesystem::path& folder);
+
 /// A user's command that a run starts for each event (docs/guides/events.md).
 struct EventHookOptions {
   std::string command;             // for /bin/sh
@@ -27,12 +31,17 @@ struct EventHookOptions {
   /// The command is killed after this time, and a finished run waits this long for it.
   std::chrono::milliseconds limit = std::chrono::seconds(10);
   std::chrono::milliseconds retry_delay = std::chrono::seconds(1);  // doubled with each try
+  /// Replaced in tests.
+  std::optional<std::uintmax_t> (*free_bytes)(const std::filesystem::path& folder) =
+      orchestrator::free_bytes;
+  std::chrono::milliseconds disk_interval = std::chrono::minutes(1);
 };
 
 /// Delivers each event of a run at least once, in order and in the background. Events and their ids
 /// are derived from the database. A file in the runs folder records the ids of delivered events;
 /// all others are delivered by this run or a later one. Events from before the first run with a
-/// command count as delivered.
+/// command count as delivered. Low disks are no facts of the database: a run reports one when it
+/// finds it low, and again after there was enough space.
 ///
 /// Forwards everything that it observes to `observer`. Use it on the loop's thread.
 class EventHook final : public RunObserver {
@@ -70,6 +79,8 @@ class EventHook final : public RunObserver {
   void start_from_here();
   void read_delivered();
   void look(std::size_t most);
+  void look_at_disks();
+  void add_low_disk(const std::filesystem::path& folder, std::uintmax_t free);
   void add_sweep_done();
   void add(std::string_view event, const results::AttemptFacts& attempt);
   void deliver_next();
@@ -90,7 +101,9 @@ class EventHook final : public RunObserver {
   bool failing_ = false;                   // the last event could not be delivered
   bool marks_fail_ = false;                // the last mark could not be written
   int tries_ = 0;                          // for the first event
-  std::int64_t left_ = 0;                  // events for the next run
+  std::chrono::steady_clock::time_point next_disks_;  // when to look at the disks again
+  std::map<std::filesystem::path, bool> low_disks_;   // whether a folder's disk was low
+  std::int64_t left_ = 0;                             // events for the next run
   boost::asio::steady_timer retry_;
   base::Children children_;
 };

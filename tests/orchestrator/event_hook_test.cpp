@@ -271,3 +271,32 @@ TEST_CASE("A finished run waits for its command until the limit or a signal", "[
   hooked.deliver();
   CHECK(words(hooked.events()) == Words{"trial_finished 1", "trial_finished 1", "sweep_done"});
 }
+
+namespace {
+
+std::optional<std::uintmax_t> free_now;
+std::optional<std::uintmax_t> free_in_test(const std::filesystem::path&) { return free_now; }
+
+}  // namespace
+
+TEST_CASE("A low disk is told once, and again after there was enough space", "[orchestrator]") {
+  HookedRun hooked(1);
+  hooked.options.free_bytes = free_in_test;
+  hooked.options.disk_interval = std::chrono::milliseconds(0);
+  constexpr std::uintmax_t kMib = std::uintmax_t{1} << 20;
+  const auto hook = hooked.look();
+  for (const std::uintmax_t mib : {2000, 1023, 900, 1100, 10, 1200, 1023}) {
+    free_now = mib * kMib;
+    hook->status({});
+  }
+  free_now.reset();  // unknown is not low
+  hook->status({});
+  orchestrator::EventLoop loop(hooked.io);
+  hook->finish(loop);
+  const std::vector<Json> events = hooked.events();
+  REQUIRE(words(events) == Words{"disk_low", "disk_low"});
+  CHECK(events[0].at("free_bytes") == 1023 * kMib);
+  CHECK(events[0].at("folder") == hooked.options.runs.string());
+  CHECK(events[0].at("id") != events[1].at("id"));
+  CHECK(events[0].at("time").get<double>() <= events[1].at("time").get<double>());
+}
