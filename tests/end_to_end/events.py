@@ -180,7 +180,8 @@ class Events(ScriptedWorld):
                 while process.poll() is None:
                     process.send_signal(signal.SIGINT)
                     time.sleep(0.1)
-                self.assertEqual(self.end(process).code, 1)
+                # The last one may arrive when petlab has ended its work and no longer listens.
+                self.assertIn(self.end(process).code, (1, -signal.SIGINT))
                 self.assertLess(self.seconds_of_all_trials(), without + 5)
                 self.assertEqual(self.run_scripted("--on-event", "cat >> got").code, 1)
                 got = self.root / "got"
