@@ -11,14 +11,9 @@
 #include "sweeps/vocabulary.h"
 #include "sweeps/worker_catalog.h"
 
-namespace petlab::sweeps {
+namespace petlab::sweeps::internal {
 namespace {
 
-using internal::CatalogKeys;
-using internal::check_name;
-using internal::check_uses;
-using internal::read_defaults;
-using internal::refuse_catalog;
 using nlohmann::json;
 
 bool contains(const std::vector<std::string>& words, std::string_view word) {
@@ -33,7 +28,7 @@ void read_sizes(CatalogKeys& keys, const WorkerCatalog& catalog, DeclaredKind& r
     const bool is_size = type == FieldType::integer || type == FieldType::boolean;
     if (is_size && applies) known.emplace_back(name);
   };
-  for (const Field& field : internal::builtin_fields()) {
+  for (const Field& field : builtin_fields()) {
     add(field.name, field.type, contains(row.uses, field.name));
   }
   for (const DeclaredField& field : catalog.fields) {
@@ -123,7 +118,7 @@ void read_own(CatalogKeys& keys, DeclaredKind& row) {
 
 }  // namespace
 
-void internal::read_kinds(const nlohmann::ordered_json& entries, WorkerCatalog& catalog, bool own) {
+void read_kinds(const nlohmann::ordered_json& entries, WorkerCatalog& catalog, bool own) {
   for (const auto& [kind, ordered] : entries.items()) {
     const std::string where = "kinds." + kind;
     check_name(where, kind);
@@ -153,4 +148,4 @@ void internal::read_kinds(const nlohmann::ordered_json& entries, WorkerCatalog& 
   }
 }
 
-}  // namespace petlab::sweeps
+}  // namespace petlab::sweeps::internal

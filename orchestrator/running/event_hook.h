@@ -40,8 +40,8 @@ struct EventHookOptions {
 /// Delivers each event of a run at least once, in order and in the background. Events and their ids
 /// are derived from the database. A file in the runs folder records the ids of delivered events;
 /// all others are delivered by this run or a later one. Events from before the first run with a
-/// command count as delivered. Low disks are no facts of the database: a run reports one when it
-/// finds it low, and again after there was enough space.
+/// command count as delivered. Low disks are not in the database: each run reports one that it
+/// finds, once until enough space is free.
 ///
 /// Forwards everything that it observes to `observer`. Use it on the loop's thread.
 class EventHook final : public RunObserver {

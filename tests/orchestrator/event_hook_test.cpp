@@ -279,7 +279,7 @@ std::optional<std::uintmax_t> free_in_test(const std::filesystem::path&) { retur
 
 }  // namespace
 
-TEST_CASE("A low disk is told once, and again after there was enough space", "[orchestrator]") {
+TEST_CASE("A run reports a low disk once until enough space is free", "[orchestrator]") {
   HookedRun hooked(1);
   hooked.options.free_bytes = free_in_test;
   hooked.options.disk_interval = std::chrono::milliseconds(0);
