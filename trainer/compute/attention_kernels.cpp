@@ -17,10 +17,6 @@ constexpr std::int64_t kRows = 6;  // rows computed together: independent chains
 constexpr std::int64_t kFewQueries = 8;
 constexpr std::int64_t kSquare = 4;  // rows and columns transposed together
 
-/// A vector of kLanes numbers with the alignment of a single one.
-template <typename T, std::int64_t kLanes>
-using Lanes [[gnu::vector_size(kLanes * sizeof(T)), gnu::aligned(alignof(T)), gnu::may_alias]] = T;
-
 // Vectors wider than the processor's registers spill to the stack between operations.
 constexpr std::int64_t kWideLanes = 16;
 #if defined(__x86_64__)

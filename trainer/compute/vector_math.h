@@ -14,9 +14,16 @@ namespace petlab::trainer {
 
 inline constexpr std::int64_t kBlock = 16;  // numbers processed together: one vector of floats
 
-/// A vector of kBlock numbers with the alignment of a single one.
+/// A vector of kLanes numbers with the alignment of a single one. Clang ignores the alignment of an
+/// alias template, but not that of a member.
+template <typename T, std::int64_t kLanes>
+struct LanesOf {
+  typedef T type [[gnu::vector_size(kLanes * sizeof(T)), gnu::aligned(alignof(T)), gnu::may_alias]];
+};
+template <typename T, std::int64_t kLanes>
+using Lanes = typename LanesOf<T, kLanes>::type;
 template <typename T>
-using Vector [[gnu::vector_size(kBlock * sizeof(T)), gnu::aligned(alignof(T)), gnu::may_alias]] = T;
+using Vector = Lanes<T, kBlock>;
 
 /// e^x for x <= 0, accurate to one or two units in the last place: 2^i · e^r with |r| <= ln 2 / 2.
 PETLAB_INLINE float exponential(float x) {
