@@ -260,7 +260,7 @@ TEST_CASE("petlab score reads examples of several lines as JSON strings", "[cli]
 }
 
 // AddressSanitizer reserves more address space than any limit would leave.
-#if !defined(__SANITIZE_ADDRESS__)
+#if !defined(PETLAB_SANITIZED)
 TEST_CASE("petlab score names the line that does not fit into memory", "[cli]") {
   const Folder files;
   files.dir.write("small", "a\nb\n");

@@ -499,7 +499,7 @@ TEST_CASE("No interleaving of two orchestrators trains a trial twice or skips it
   constexpr std::array kAll = {Left::nothing, Left::claim, Left::directory, Left::begun,
                                Left::finished};
   // Under a sanitizer the whole exploration takes minutes; a part of it covers every line.
-#ifdef __SANITIZE_ADDRESS__
+#ifdef PETLAB_SANITIZED
   constexpr bool kWhole = false;
 #else
   constexpr bool kWhole = true;

@@ -221,7 +221,7 @@ class ScriptedLauncher : public orchestrator::Launcher {
       write(begun);
       began_ = launcher_.loop_.now();
       for (const auto& [after, progress] : script_.reports) {
-        later(after, [this, progress] { write(progress); });
+        later(after, [this, reported = progress] { write(reported); });
       }
       if (script_.checkpoints) {
         std::filesystem::create_directories(folder_ / "checkpoint");

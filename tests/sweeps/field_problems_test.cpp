@@ -7,7 +7,7 @@ namespace petlab::sweeps {
 namespace {
 
 using petlab::sweeps::testing::Home;
-using Strings = std::vector<std::string>;
+using petlab::sweeps::testing::Strings;
 
 TEST_CASE("Fields that an encoder does not support are reported once the backbone is known",
           "[sweeps]") {

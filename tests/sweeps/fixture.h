@@ -9,6 +9,8 @@
 
 namespace petlab::sweeps::testing {
 
+using Strings = std::vector<std::string>;
+
 /// A temporary petlab home with backbones of known shape and a few bytes of weights.
 class Home {
  public:
@@ -49,11 +51,11 @@ class Home {
     return load_sweep(folder_.write("sweep.yaml", text), locations());
   }
   /// The problems of the text, without the folder's path.
-  std::vector<std::string> problems(const std::string& text) const {
+  Strings problems(const std::string& text) const {
     try {
       load(text);
     } catch (const base::FileProblemsError& error) {
-      std::vector<std::string> problems;
+      Strings problems;
       const std::string prefix = folder_.path().string() + "/";
       for (std::string problem : error.problems()) {
         std::size_t at = 0;

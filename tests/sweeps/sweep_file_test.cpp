@@ -17,7 +17,7 @@
 using namespace petlab;
 using namespace petlab::sweeps;
 using petlab::sweeps::testing::Home;
-using Strings = std::vector<std::string>;
+using petlab::sweeps::testing::Strings;
 
 namespace {
 

@@ -11,7 +11,7 @@ using namespace petlab;
 using namespace petlab::sweeps;
 using petlab::sweeps::testing::Home;
 using petlab::testing::TempDir;
-using Strings = std::vector<std::string>;
+using petlab::sweeps::testing::Strings;
 
 namespace {
 

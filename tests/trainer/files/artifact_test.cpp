@@ -135,7 +135,7 @@ TEST_CASE("NaNs keep their bits", "[trainer][files]") {
 }
 
 // AddressSanitizer's shadow memory would exceed the limit.
-#if !defined(__SANITIZE_ADDRESS__)
+#if !defined(PETLAB_SANITIZED)
 /// This process's private writable memory in bytes (VmData in /proc/self/status).
 std::uint64_t data_memory() {
   std::ifstream status("/proc/self/status");
