@@ -29,8 +29,13 @@ if(PETLAB_SANITIZE)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # GCC warns falsely about uninitialised standard library objects in instrumented code.
     add_compile_options(-Wno-maybe-uninitialized)
+  else()
+    # Its data for every function take half the time of each of the thousands of starts in the tests.
+    add_compile_options(-fno-sanitize=function)
   endif()
   add_link_options(-fsanitize=address,undefined)
+  # Nor is the rest of the sanitizers' data moved to another address at each start.
+  add_link_options($<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-no-pie>)
 endif()
 if(PETLAB_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)

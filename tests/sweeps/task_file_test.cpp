@@ -10,8 +10,8 @@
 using namespace petlab;
 using namespace petlab::sweeps;
 using petlab::sweeps::testing::Home;
-using petlab::testing::TempDir;
 using petlab::sweeps::testing::Strings;
+using petlab::testing::TempDir;
 
 namespace {
 
