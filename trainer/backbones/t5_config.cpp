@@ -36,15 +36,41 @@ void read_feed_forward(const ConfigFields& fields, T5Config& config) {
   }
 }
 
-bool output_is_embedding(const StoredWeights& weights) {
-  const auto output = weights.tensors.find("lm_head.weight");
-  if (output == weights.tensors.end()) return true;
-  const auto embedding = weights.tensors.find("shared.weight");
-  if (embedding == weights.tensors.end()) return false;
-  const TensorView& a = output->second.tensor;
-  const TensorView& b = embedding->second.tensor;
+constexpr std::string_view kShared = "shared.weight";
+constexpr std::string_view kOutput = "lm_head.weight";
+/// The names under which a checkpoint may have the embedding. transformers takes the first of
+/// these.
+constexpr std::array<std::string_view, 4> kEmbeddingNames{kShared, "encoder.embed_tokens.weight",
+                                                          "decoder.embed_tokens.weight", kOutput};
+
+bool are_equal(const TensorView& a, const TensorView& b) {
   if (a.shape != b.shape) return false;
   return a.dtype == b.dtype ? std::ranges::equal(a.bytes, b.bytes) : to_floats(a) == to_floats(b);
+}
+
+/// Names the embedding shared.weight and returns whether it is the output projection, too. Throws
+/// Error if encoder or decoder has another embedding.
+bool find_embedding(StoredWeights& weights) {
+  const auto name = std::ranges::find_if(
+      kEmbeddingNames, [&](std::string_view one) { return weights.tensors.contains(one); });
+  if (name == kEmbeddingNames.end()) return true;  // pick_weights reports it as missing
+  const StoredWeights::Entry embedding = weights.tensors.find(*name)->second;
+  bool tied = true;
+  for (const std::string_view other : kEmbeddingNames) {
+    const auto found = weights.tensors.find(other);
+    if (found == weights.tensors.end() || are_equal(found->second.tensor, embedding.tensor)) {
+      continue;
+    }
+    if (other != kOutput) {
+      throw Error(
+          fmt::format("{}: tensor {} differs from {}, must be equal: petlab's T5 has one "
+                      "embedding for encoder and decoder",
+                      found->second.file, other, *name));
+    }
+    tied = false;
+  }
+  weights.tensors.emplace(kShared, embedding);
+  return tied;
 }
 
 }  // namespace
@@ -142,8 +168,8 @@ T5Checkpoint read_t5_checkpoint(const std::filesystem::path& folder) {
       "encoder.embed_tokens.", "decoder.embed_tokens.",
       "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.", "lm_head."};
   T5Config config = read_t5_config(folder);
-  const StoredWeights stored = open_weights(folder);
-  config.tied = output_is_embedding(stored);
+  StoredWeights stored = open_weights(folder);
+  config.tied = find_embedding(stored);
   BackboneWeights weights = pick_weights(stored, t5_tensors(config), {}, kIgnored);
   return {config, std::move(weights)};
 }

@@ -57,8 +57,10 @@ struct T5Checkpoint {
 
 /// Calls read_t5_config, open_weights and pick_weights with t5_tensors. As in transformers 5,
 /// regardless of `tie_word_embeddings`, the output projection is `lm_head.weight` if the checkpoint
-/// has one that differs from the embedding, and otherwise the embedding. Copies of the embedding
-/// and the position table for cross-attention in older files are ignored.
+/// has one that differs from the embedding, and otherwise the embedding. The embedding may be
+/// stored only as the encoder's or decoder's `embed_tokens.weight` or as `lm_head.weight`. Copies
+/// of it are ignored, as is the position table for cross-attention in older files. Also throws
+/// Error if encoder and decoder have different embeddings.
 T5Checkpoint read_t5_checkpoint(const std::filesystem::path& folder);
 
 /// The row of relative_attention_bias for a key `distance` after its query (negative: before it).

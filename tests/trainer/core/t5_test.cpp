@@ -1,11 +1,15 @@
 // The T5 backbone, compared with Hugging Face's.
 #include "trainer/backbones/t5.h"
 
+#include <fstream>
+
 #include "tests/support/golden.h"
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/core/golden_tensors.h"
 #include "trainer/compute/random_stream.h"
 #include "trainer/compute/smoothed_loss.h"
+#include "trainer/compute/tensors.h"
+#include "trainer/files/safetensors.h"
 
 using namespace petlab;
 using namespace petlab::trainer;
@@ -201,6 +205,57 @@ TEST_CASE("a T5 computes the same with the config.json that transformers 5 saves
     }
   }
   testing::golden_ran("models/t5 of transformers 5", ran);
+}
+
+TEST_CASE("a T5 has the embeddings that transformers 5 reads under any of their names",
+          "[trainer]") {
+  const auto folder = testing::own_golden() / "transformers5/t5_embeddings";
+  const Tensors all = read_tensors(folder / "weights.safetensors");
+  const testing::TempDir copy;
+  std::filesystem::create_symlink(folder / "config.json", copy.path() / "config.json");
+  const auto file = copy.path() / "model.safetensors";
+  std::ifstream cases(folder / "cases.jsonl");
+  int computed = 0;
+  int refused = 0;
+  for (std::string line; std::getline(cases, line);) {
+    INFO(line);
+    const auto golden = nlohmann::json::parse(line);
+    std::vector<std::pair<std::string, TensorView>> stored;
+    for (const auto& [name, tensor] : all) {
+      if (name.find('.') != std::string::npos) stored.emplace_back(name, to_view(tensor));
+    }
+    for (const auto& [name, matrix] : golden.at("stored").items()) {
+      stored.emplace_back(name, to_view(all.at(matrix.get<std::string>())));
+    }
+    write_safetensors(file, stored);
+    if (golden.at("embeddings") == 2) {
+      CHECK_THROWS_WITH(T5::load(copy.path()),
+                        Catch::Matchers::StartsWith(file.string() + ": tensor ") &&
+                            Catch::Matchers::EndsWith(
+                                ", must be equal: petlab's T5 has one embedding for encoder and "
+                                "decoder"));
+      ++refused;
+      continue;
+    }
+    const T5 model = T5::load(copy.path());
+    const auto packed = [&](const char* name) {
+      const Tensor ids = at::tensor(golden.at(name).get<std::vector<std::int64_t>>()).unsqueeze(0);
+      return packed_rows_of(ids, at::ones_like(ids).to(at::kBool));
+    };
+    const PackedSequences sources = packed("source");
+    const at::NoGradGuard no_grad;
+    const Tensor encoded = model.encode_sources(sources, Hooks(), nullptr);
+    const Tensor logits =
+        model.logits(model.decode(packed("target"), sources, encoded, Hooks(), nullptr));
+    std::vector<float> wanted;
+    for (const auto& row : golden.at("logits")) {
+      for (const auto& value : row) wanted.push_back(value.get<float>());
+    }
+    check_close("logits", logits, at::tensor(wanted).view(logits.sizes()), 1e-5, 1e-5);
+    ++computed;
+  }
+  CHECK(computed == 11);
+  CHECK(refused == 3);
 }
 
 TEST_CASE("a smoothed loss and its gradient match the formula", "[trainer]") {
