@@ -48,6 +48,9 @@ class ByteBpe final : public Tokenizer {
 
  protected:
   void append(std::string_view text, std::vector<std::int32_t>& ids) const override;
+  std::optional<std::string_view> vocabulary_entry(std::int32_t id) const override {
+    return vocabulary_.token(id);
+  }
   std::string normalize(std::string_view text) const override;
 
  private:

@@ -116,6 +116,21 @@ class Settings {
     return fallback;
   }
 
+  /// Whether texts are truncated at their beginning. Without `truncation_side`, the truncation in
+  /// tokenizer.json decides, as in Hugging Face's library.
+  bool truncates_left(const std::optional<TokenizerFiles::File>& tokenizer_json) const {
+    constexpr const char* kSide = "truncation_side";
+    if (config_.json.contains(kSide)) {
+      const Json& side = config_.json[kSide];
+      if (side != "left" && side != "right") refuse(config_.name, kSide, side, "left or right");
+      return side == "left";
+    }
+    if (!tokenizer_json) return false;
+    const Json whole = parse_shallow_json(tokenizer_json->text, tokenizer_json->name);
+    const Json::json_pointer direction("/truncation/direction");
+    return whole.is_object() && whole.contains(direction) && whole[direction] == "Left";
+  }
+
   const std::vector<AddedToken>& added_tokens() const { return added_; }
 
   /// The special tokens with no fixed place around a text.
@@ -338,25 +353,7 @@ std::unique_ptr<Tokenizer> make_from_tokenizer_json(const TokenizerFiles::File& 
   return make_byte_bpe(std::move(vocabulary), json.merges, file.name, settings, std::move(options));
 }
 
-/// A file of a folder, which may be missing.
-class OptionalFile {
- public:
-  explicit OptionalFile(const std::filesystem::path& file) {
-    if (std::filesystem::exists(file)) bytes_ = FileBytes::map(file);
-  }
-  std::optional<TokenizerFiles::File> get() const {
-    if (!bytes_) return std::nullopt;
-    return TokenizerFiles::File{bytes_->name(), text_of(*bytes_)};
-  }
-
- private:
-  std::shared_ptr<const FileBytes> bytes_;
-};
-
-}  // namespace
-
-std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFiles& files) {
-  const Settings settings(files);
+std::unique_ptr<Tokenizer> make_with(const Settings& settings, const TokenizerFiles& files) {
   if (files.vocab_txt) {
     return make_wordpiece(parse_vocab_txt(files.vocab_txt->text, files.vocab_txt->name), settings);
   }
@@ -378,6 +375,30 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFiles& files) {
         "tokenizer.json");
   }
   return make_from_tokenizer_json(*files.tokenizer_json, settings);
+}
+
+/// A file of a folder, which may be missing.
+class OptionalFile {
+ public:
+  explicit OptionalFile(const std::filesystem::path& file) {
+    if (std::filesystem::exists(file)) bytes_ = FileBytes::map(file);
+  }
+  std::optional<TokenizerFiles::File> get() const {
+    if (!bytes_) return std::nullopt;
+    return TokenizerFiles::File{bytes_->name(), text_of(*bytes_)};
+  }
+
+ private:
+  std::shared_ptr<const FileBytes> bytes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFiles& files) {
+  const Settings settings(files);
+  std::unique_ptr<Tokenizer> tokenizer = make_with(settings, files);
+  if (settings.truncates_left(files.tokenizer_json)) tokenizer->keep_last_tokens();
+  return tokenizer;
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder) {

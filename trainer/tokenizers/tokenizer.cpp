@@ -50,6 +50,24 @@ void Tokenizer::set_added(const std::vector<AddedToken>& tokens) {
   normalized_ = AddedTokens(std::move(normalized));
 }
 
+std::string_view Tokenizer::token(std::int32_t id) const {
+  if (const AddedToken* const added = added_token(id)) return added->content;
+  return vocabulary_entry(id).value_or("");
+}
+
+std::optional<std::int32_t> Tokenizer::token_beyond(std::int64_t rows) const {
+  for (const auto* tokens : {&special_.before, &special_.between, &special_.after}) {
+    for (const std::int32_t id : *tokens) {
+      if (id >= rows) return id;
+    }
+  }
+  for (std::int64_t next = rows; next < vocab_size_; ++next) {
+    const auto id = static_cast<std::int32_t>(next);
+    if (vocabulary_entry(id) && added_token(id) == nullptr) return id;
+  }
+  return std::nullopt;
+}
+
 std::vector<std::int32_t> Tokenizer::tokenize(std::string_view text) const {
   if (const auto invalid = base::first_invalid_utf8(text)) {
     throw std::invalid_argument(fmt::format("byte {} of the text is not UTF-8 (0x{:02X})",
@@ -81,10 +99,15 @@ Encoding Tokenizer::encode(std::string_view text, std::optional<std::string_view
       throw std::invalid_argument(fmt::format(
           "max_tokens is {}, must be at least {}, the special tokens", max_tokens, around));
     }
+    const auto shorten = [this](std::vector<std::int32_t>& ids, std::size_t size) {
+      const auto surplus = static_cast<std::ptrdiff_t>(ids.size() - size);
+      if (keeps_last_) ids.erase(ids.begin(), ids.begin() + surplus);
+      ids.resize(size);
+    };
     const auto [first_size, second_size] =
         kept(first.size(), second.size(), static_cast<std::size_t>(max_tokens) - around);
-    first.resize(first_size);
-    second.resize(second_size);
+    shorten(first, first_size);
+    shorten(second, second_size);
   }
   Encoding result;
   const auto add = [&](const std::vector<std::int32_t>& ids, std::int32_t type) {

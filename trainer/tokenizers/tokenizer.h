@@ -39,9 +39,9 @@ class Tokenizer {
   std::vector<std::int32_t> tokenize(std::string_view text) const;
 
   /// Returns ids with special tokens, truncated longest-first to `max_tokens` (including special
-  /// tokens; 0: no limit), like the fast tokenizers (golden/tokenizers/README.md, "pairs"). Throws
-  /// std::invalid_argument as tokenize, or if max_tokens is smaller than the number of special
-  /// tokens.
+  /// tokens; 0: no limit), like the fast tokenizers. Each text keeps its first tokens, or its last
+  /// ones with keep_last_tokens. Throws std::invalid_argument as tokenize, or if max_tokens is
+  /// smaller than the number of special tokens.
   Encoding encode(std::string_view text, std::optional<std::string_view> pair = std::nullopt,
                   std::int64_t max_tokens = 0) const;
 
@@ -49,13 +49,23 @@ class Tokenizer {
   /// a model may have more rows than there are tokens, and choose one of those.
   virtual std::string decode(std::span<const std::int32_t> ids, bool skip_special) const = 0;
 
+  /// Truncates texts at their beginning: `truncation_side: left`.
+  void keep_last_tokens() { keeps_last_ = true; }
+
   const SpecialTokens& special() const { return special_; }
   /// The largest id + 1.
   std::int64_t vocab_size() const { return vocab_size_; }
+  /// The token with this id; empty if there is none.
+  std::string_view token(std::int32_t id) const;
+  /// The first token beyond an embedding of `rows` rows that needs no literal mention in a text: a
+  /// token around texts, or an entry of the vocabulary that is not an added token.
+  std::optional<std::int32_t> token_beyond(std::int64_t rows) const;
 
  protected:
   /// Appends the ids of a stretch of text, which is UTF-8 and contains no added token.
   virtual void append(std::string_view text, std::vector<std::int32_t>& ids) const = 0;
+  /// The entry of the vocabulary with this id, if any.
+  virtual std::optional<std::string_view> vocabulary_entry(std::int32_t id) const = 0;
   /// The text in which `normalized` added tokens are found.
   virtual std::string normalize(std::string_view text) const = 0;
   /// Sets the tokens to find in texts. vocab_size() then covers them, too.
@@ -67,6 +77,7 @@ class Tokenizer {
   std::int64_t vocab_size_ = 0;
 
  private:
+  bool keeps_last_ = false;
   AddedTokens added_;       // found in the original text
   AddedTokens normalized_;  // found in the normalised text between those
 };
@@ -95,10 +106,11 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFiles& files);
 /// <extra_id_N> as `tokenizer_config.json` says, or 100). If none of these exists, `tokenizer.json`
 /// can be any of them.
 ///
-/// `tokenizer_config.json` sets case folding, special and added tokens, and the name of the merges'
-/// file. Without `added_tokens_decoder` in it, `special_tokens_map.json`, `added_tokens.json` and
-/// the `added_tokens` of tokenizer.json define these tokens. Throws Error with the file and what
-/// was found and expected.
+/// `tokenizer_config.json` sets case folding, special and added tokens, the side on which texts are
+/// truncated (or else tokenizer.json does), and the name of the merges' file. Without
+/// `added_tokens_decoder` in it, `special_tokens_map.json`, `added_tokens.json` and the
+/// `added_tokens` of tokenizer.json define these tokens. Throws Error with the file and what was
+/// found and expected.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder);
 
 }  // namespace petlab::trainer

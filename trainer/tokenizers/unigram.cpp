@@ -163,6 +163,12 @@ void Unigram::append(std::string_view text, std::vector<std::int32_t>& ids) cons
   if (begin < all.size()) add(all.substr(begin));
 }
 
+std::optional<std::string_view> Unigram::vocabulary_entry(std::int32_t id) const {
+  const auto index = static_cast<std::size_t>(id);
+  if (id < 0 || index >= model_.pieces.size()) return std::nullopt;
+  return model_.pieces[index].text;
+}
+
 std::string Unigram::decode(std::span<const std::int32_t> ids, bool skip_special) const {
   std::string text;
   bool first = true;
@@ -171,8 +177,8 @@ std::string Unigram::decode(std::span<const std::int32_t> ids, bool skip_special
     if (const AddedToken* const added = added_token(id)) {
       if (added->special && skip_special) continue;
       token = added->content;
-    } else if (id >= 0 && id < vocab_size_) {
-      token = model_.pieces[static_cast<std::size_t>(id)].text;
+    } else if (const auto piece = vocabulary_entry(id)) {
+      token = *piece;
     } else {
       continue;
     }

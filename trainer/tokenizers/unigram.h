@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,6 +32,7 @@ class Unigram final : public Tokenizer {
 
  protected:
   void append(std::string_view text, std::vector<std::int32_t>& ids) const override;
+  std::optional<std::string_view> vocabulary_entry(std::int32_t id) const override;
   std::string normalize(std::string_view text) const override { return charsmap_.normalize(text); }
 
  private:

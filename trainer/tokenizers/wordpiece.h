@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -39,6 +40,9 @@ class WordPiece final : public Tokenizer {
 
  protected:
   void append(std::string_view text, std::vector<std::int32_t>& ids) const override;
+  std::optional<std::string_view> vocabulary_entry(std::int32_t id) const override {
+    return vocabulary_.token(id);
+  }
   std::string normalize(std::string_view text) const override;
 
  private:

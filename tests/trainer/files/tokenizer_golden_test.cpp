@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "tests/support/catch.h"
 #include "tests/support/golden.h"
@@ -126,6 +127,39 @@ TEST_CASE("every golden tokenizer case gives the reference's ids", "[trainer][fi
     }
   }
   testing::golden_ran("tokenizers/cases", ran);
+  for (const std::string& line : wrong) CHECK(line == "");
+}
+
+TEST_CASE("every golden text is truncated at its beginning with truncation_side left",
+          "[trainer][files][golden]") {
+  const auto root = testing::golden("tokenizers");
+  if (!root) return;
+  int ran = 0;
+  std::vector<std::string> wrong;
+  for (const auto& folder : folders(*root)) {
+    const std::vector<Json> cases = read_lines(folder / "truncation_left.jsonl");
+    if (cases.empty()) continue;
+    Json config = Json::parse(testing::read_file(folder / "tokenizer_config.json"));
+    const std::string merges = config.value("merges", "merges.txt");
+    config["merges"] = "merges.txt";
+    config["truncation_side"] = "left";
+    const testing::TempDir left;
+    left.write("tokenizer_config.json", config.dump());
+    for (const auto& [from, to] : {std::pair<std::string, const char*>{"vocab.txt", "vocab.txt"},
+                                   {"vocab.json", "vocab.json"},
+                                   {merges, "merges.txt"},
+                                   {"spiece.model", "spiece.model"}}) {
+      if (!std::filesystem::exists(folder / from)) continue;
+      std::filesystem::create_symlink(folder / from, left.path() / to);
+    }
+    const auto tokenizer = load_tokenizer(left.path());
+    for (const Json& wanted : cases) {
+      const std::string found = difference(*tokenizer, wanted);
+      if (!found.empty()) wrong.push_back(folder.filename().string() + " " + found);
+      ++ran;
+    }
+  }
+  testing::golden_ran("tokenizers/truncation_left", ran);
   for (const std::string& line : wrong) CHECK(line == "");
 }
 

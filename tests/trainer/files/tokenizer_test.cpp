@@ -72,6 +72,30 @@ TEST_CASE("truncation of a pair shortens the longer text first, or the first of 
   CHECK_THROWS_WITH(tokenizer->encode("ab\xff"), "byte 3 of the text is not UTF-8 (0xFF)");
 }
 
+TEST_CASE("truncation_side decides which tokens are kept, or tokenizer.json if it is absent",
+          "[trainer][files]") {
+  const testing::TempDir dir;
+  dir.write("vocab.txt", kVocab);
+  const auto ids = [&] {
+    return load_tokenizer(dir.path())->encode("want ! unaffable", {}, 4).ids;
+  };
+  CHECK(ids() == Ids{2, 8, 9, 3});
+  dir.write("tokenizer_config.json", R"({"truncation_side": "left"})");
+  CHECK(ids() == Ids{2, 6, 7, 3});
+  CHECK(load_tokenizer(dir.path())->encode("! want", "want !", 6).ids == Ids{2, 8, 3, 8, 9, 3});
+  dir.write("tokenizer.json", R"({"truncation": {"direction": "Left", "max_length": 3}})");
+  dir.write("tokenizer_config.json", R"({"truncation_side": "right"})");
+  CHECK(ids() == Ids{2, 8, 9, 3});
+  dir.write("tokenizer_config.json", "{}");
+  CHECK(ids() == Ids{2, 6, 7, 3});
+  dir.write("tokenizer.json", R"({"truncation": null})");
+  CHECK(ids() == Ids{2, 8, 9, 3});
+  dir.write("tokenizer_config.json", R"({"truncation_side": "middle"})");
+  CHECK(message(dir.path()) ==
+        dir.path().string() +
+            "/tokenizer_config.json: truncation_side is \"middle\", expected left or right");
+}
+
 TEST_CASE("a cased WordPiece folder keeps case and accents", "[trainer][files]") {
   const testing::TempDir dir;
   dir.write("vocab.txt", std::string(kVocab) + "Want\ncaf\u00e9\n");
