@@ -23,6 +23,7 @@
 #include "trainer/backbones/modernbert_config.h"
 #include "trainer/backbones/t5_config.h"
 #include "trainer/data/load_data.h"
+#include "trainer/data/token_rows.h"
 #include "trainer/tokenizers/tokenizer.h"
 
 namespace {
@@ -70,8 +71,9 @@ int check(const nlohmann::json& request) {
   for (const auto& folder : request.at("backbones")) {
     report([&] {
       const std::filesystem::path path = folder.get<std::string>();
-      checked_kind(sweeps::read_backbone_shape(path).model_type).check(path);
-      trainer::load_tokenizer(path);
+      const sweeps::BackboneShape shape = sweeps::read_backbone_shape(path);
+      checked_kind(shape.model_type).check(path);
+      trainer::require_rows(*trainer::load_tokenizer(path), shape, path);
     });
   }
   const auto folders = request.at("data_folders").get<std::vector<std::string>>();

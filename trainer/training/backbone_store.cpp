@@ -2,6 +2,7 @@
 
 #include "trainer/backbones/backbone_kinds.h"
 #include "trainer/compute/device_memory.h"
+#include "trainer/data/token_rows.h"
 #include "trainer/files/error.h"
 
 namespace petlab::trainer {
@@ -19,6 +20,7 @@ std::shared_ptr<const LoadedBackbone> BackboneStore::get(const std::filesystem::
   }
   auto loaded = std::make_shared<const LoadedBackbone>(
       LoadedBackbone{digest, load_backbone(folder, placement), load_tokenizer(folder)});
+  require_rows(*loaded->tokenizer, loaded->model->shape(), folder);
   if (sweeps::backbone_digest(folder, digests_) != digest) {
     throw Error(folder.string() + ": the backbone's files changed while they were read");
   }

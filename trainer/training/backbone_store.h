@@ -31,7 +31,7 @@ class BackboneStore {
   /// Returns the cached backbone if folder and placement are the same and its files still have the
   /// same digest. Otherwise drops it before loading the folder, so that two are in memory only if
   /// the caller keeps the first. Throws sweeps::Error, and Error, also if the files change while
-  /// they are read.
+  /// they are read or a token has no row in the embedding (require_rows).
   std::shared_ptr<const LoadedBackbone> get(const std::filesystem::path& folder,
                                             const Placement& placement = {});
   DataStore& data() { return data_; }

@@ -26,6 +26,7 @@
 #include "trainer/compute/devices.h"
 #include "trainer/compute/products.h"
 #include "trainer/data/load_data.h"
+#include "trainer/data/token_rows.h"
 #include "trainer/files/error.h"
 #include "trainer/files/file_bytes.h"
 #include "trainer/training/checkpoint.h"
@@ -353,8 +354,13 @@ Placement placement_for(const sweeps::TrainingConfig& training, const std::strin
 TokenisedSplit tokenise_inputs(const Split& split, const sweeps::TaskDeclaration& task,
                                const sweeps::DataConfig& data, const LoadedBackbone& backbone) {
   const std::int64_t most = std::min(data.max_tokens, backbone.model->max_tokens());
-  if (!is_text_to_text(*backbone.model)) return tokenise(split, *backbone.tokenizer, most);
-  return tokenise_texts(split, task, *backbone.tokenizer, {most, data.max_target_tokens});
+  const Tokenizer& tokenizer = *backbone.tokenizer;
+  TokenisedSplit result =
+      is_text_to_text(*backbone.model)
+          ? tokenise_texts(split, task, tokenizer, {most, data.max_target_tokens})
+          : tokenise(split, tokenizer, most);
+  require_rows(result, tokenizer, backbone.model->shape(), "task " + task.name);
+  return result;
 }
 
 std::vector<TaskRun> load_tasks(const std::vector<sweeps::TaskDeclaration>& tasks,

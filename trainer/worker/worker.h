@@ -48,7 +48,8 @@ using PlacementChoice =
 /// state on it is unusable: the process must exit without training another trial.
 enum class TrialOutcome { finished, failed, interrupted, device_failed };
 
-/// Tokenises a split for the backbone, with targets for a head or texts for a T5.
+/// Tokenises a split for the backbone, with targets for a head or texts for a T5. Throws Error as
+/// require_rows.
 TokenisedSplit tokenise_inputs(const Split& split, const sweeps::TaskDeclaration& task,
                                const sweeps::DataConfig& data, const LoadedBackbone& backbone);
 

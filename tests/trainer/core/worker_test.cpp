@@ -9,6 +9,8 @@
 #include "trainer/artifact/module_artifact.h"
 #include "trainer/compute/devices.h"
 #include "trainer/compute/products.h"
+#include "trainer/compute/tensors.h"
+#include "trainer/files/safetensors.h"
 
 using namespace petlab;
 using namespace petlab::trainer;
@@ -221,6 +223,60 @@ TEST_CASE("problems with a trial's files are reported in its events", "[trainer]
   REQUIRE(failed.size() == 1);
   CHECK(failed[0].kind == "error");
   CHECK(!failed[0].reason.empty());
+}
+
+TEST_CASE("a token or segment without a row in the backbone's tables fails before the first step",
+          "[trainer]") {
+  const TinyWorld world;
+  protocol::TrialFile trial = world.trial("adapter");
+  const std::string folder = trial.backbone_folder.string();
+  const std::string vocab = testing::read_file(trial.backbone_folder / "vocab.txt");
+  const std::string rows =
+      ", must be below 14, the number of the embedding's rows (vocab_size in config.json)";
+  std::string wanted;
+  SECTION("an entry of the vocabulary, used or not") {
+    world.folder.write("tiny/vocab.txt", vocab + "unused\n");
+    wanted = folder + ": token 'unused' has id 14" + rows;
+  }
+  SECTION("a token around texts") {
+    world.folder.write("tiny/vocab.txt", vocab + "[END]\n");
+    world.folder.write("tiny/tokenizer_config.json", R"({"sep_token": "[END]"})");
+    wanted = folder + ": token '[END]' has id 14" + rows;
+  }
+  const std::string added =
+      R"({"added_tokens_decoder": {"20": {"content": "[NEW]", "special": true}}})";
+  SECTION("an added token in a text") {
+    world.folder.write("tiny/tokenizer_config.json", added);
+    world.folder.write("data/dev.tsv", "label\tsentence\n1\ta film\n0\ta [NEW] film\n");
+    wanted = "task tiny-task: in example 2, token '[NEW]' has id 20" + rows;
+  }
+  SECTION("an added token in no text") { world.folder.write("tiny/tokenizer_config.json", added); }
+  SECTION("the second text of a pair") {
+    std::string config = testing::read_file(trial.backbone_folder / "config.json");
+    config.replace(config.find("\"type_vocab_size\": 2"), 20, "\"type_vocab_size\": 1");
+    world.folder.write("tiny/config.json", config);
+    const Tensor types = at::zeros({1, 16});
+    std::vector<std::pair<std::string, TensorView>> tensors;
+    const auto read = SafetensorsFile::open(trial.backbone_folder / "model.safetensors");
+    for (const std::string& name : read.names()) {
+      const bool is_types = name.find("token_type_embeddings") != std::string::npos;
+      tensors.emplace_back(name, is_types ? to_view(types) : read.tensor(name));
+    }
+    write_safetensors(trial.backbone_folder / "other.safetensors", tensors);
+    std::filesystem::rename(trial.backbone_folder / "other.safetensors",
+                            trial.backbone_folder / "model.safetensors");
+    for (const char* const name : {"data/train.tsv", "data/dev.tsv", "data/test.tsv"}) {
+      world.folder.write(name, "label\tsentence\tother\n1\ta film\tgood\n0\ta film\tbad\n");
+    }
+    trial.tasks[0].layouts[0].text_columns = {"sentence", "other"};
+    wanted =
+        "task tiny-task: in example 1, token 'good' has segment id 1, must be below 1, the "
+        "number of segments' rows (type_vocab_size in config.json)";
+  }
+  const Run run = train(world.attempt("runs", trial));
+  const auto failed = events_of<protocol::Failed>(run.events);
+  CHECK((failed.empty() ? "" : failed[0].reason) == wanted);
+  CHECK(events_of<protocol::Progress>(run.events).empty() == !wanted.empty());
 }
 
 TEST_CASE("a worker starts no further trial after a device error or a request to stop",
