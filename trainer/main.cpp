@@ -8,6 +8,7 @@
 #include "base/standard_output.h"
 #include "trainer/artifact/module_formats.h"
 #include "trainer/commands.h"
+#include "trainer/compute/error_text.h"
 
 namespace {
 
@@ -142,7 +143,7 @@ int run(int argc, char** argv, bool& is_worker) {
     std::cerr << "petlab-trainer: " << petlab::base::printable_message(e.what()) << "\n";
     return 2;
   } catch (const std::exception& e) {
-    std::cerr << "petlab-trainer: " << petlab::base::printable_message(e.what()) << "\n";
+    std::cerr << "petlab-trainer: " << petlab::base::printable_message(message_of(e)) << "\n";
     return 1;
   }
 }
@@ -150,6 +151,7 @@ int run(int argc, char** argv, bool& is_worker) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  throw_on_failed_allocation();
   petlab::base::StandardOutput output;
   bool is_worker = false;
   const int code = run(argc, argv, is_worker);

@@ -6,6 +6,7 @@ usage: predicting.py FOLDER_OF_PROGRAMS
 import json
 import os
 import pathlib
+import resource
 import shutil
 import struct
 import zlib
@@ -346,6 +347,32 @@ class Predicting(TinyWorld):
                                "--out", "out.safetensors", code=1)
         self.assertIn("in.safetensors: ", refused.err)
         self.assertIn("attention_mask", refused.err)
+
+    def test_too_little_memory_is_one_line(self):
+        count, length = 150_000, CONFIG["max_position_embeddings"]
+        size = 8 * count * length
+        header = {name: {"dtype": "I64", "shape": [count, length], "data_offsets": [at, at + size]}
+                  for name, at in (("input_ids", 0), ("attention_mask", size))}
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        with open(self.root / "in.safetensors", "wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text)
+            for value in (2, 1):
+                file.write(struct.pack("<q", value) * (count * length))
+        of_libtorch = 0
+        for mebibytes in range(800, 4000, 200):
+            limit = (mebibytes << 20, mebibytes << 20)
+            done = self.petlab("forward", "--backbone", "./tiny", "--inputs", "in.safetensors",
+                               "--out", "out.safetensors", program=TRAINER,
+                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
+            if done.code == 0:
+                break
+            if "error while loading shared libraries" in done.err:
+                continue
+            self.assertEqual(done.code, 1, done)
+            self.assertRegex(done.err, r"\Apetlab-trainer: [^\n]*memory[^\n]*\n\Z")
+            of_libtorch += "can't allocate memory" in done.err
+        self.assertGreater(of_libtorch, 0)
 
 
 if __name__ == "__main__":

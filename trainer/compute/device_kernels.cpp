@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "trainer/compute/cuda_kernels.h"
+#include "trainer/compute/error_text.h"
 
 namespace petlab::trainer {
 namespace {
@@ -19,7 +20,7 @@ const Opened& cuda_opened() {
     try {
       result.kernels = open_cuda_kernels();
     } catch (const std::exception& error) {
-      result.why_not = error.what();
+      result.why_not = message_of(error);
     }
     return result;
   }();

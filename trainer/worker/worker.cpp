@@ -24,6 +24,7 @@
 #include "trainer/compute/device_kernels.h"
 #include "trainer/compute/device_memory.h"
 #include "trainer/compute/devices.h"
+#include "trainer/compute/error_text.h"
 #include "trainer/compute/products.h"
 #include "trainer/data/load_data.h"
 #include "trainer/data/token_rows.h"
@@ -112,8 +113,11 @@ bool reports_device_failure(const std::string& line) {
   return false;
 }
 
-/// The first line of an error; LibTorch may append more.
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+/// The first line of an error; LibTorch may append more, and a DeviceError may quote it.
+std::string first_line(const std::exception& error) {
+  const std::string text = message_of(error);
+  return text.substr(0, text.find('\n'));
+}
 
 /// Whether this line of a LibTorch error reports too little memory. Errors of the CPU allocator and
 /// of a device's driver or libraries have no type of their own, so the text decides.
@@ -420,16 +424,16 @@ TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& bac
         "training.gradient_accumulation",
         "out_of_memory"};
   } catch (const c10::OutOfMemoryError& e) {
-    failed = {first_line(e.what_without_backtrace()), "out_of_memory"};
+    failed = {first_line(e), "out_of_memory"};
   } catch (const c10::Error& e) {
-    const std::string line = first_line(e.what_without_backtrace());
+    const std::string line = first_line(e);
     failed = {line, reports_out_of_memory(line)    ? "out_of_memory"
                     : reports_device_failure(line) ? "device"
                                                    : "error"};
   } catch (const DeviceError& e) {
-    failed = {first_line(e.what()), "device"};
+    failed = {first_line(e), "device"};
   } catch (const std::exception& e) {
-    failed = {first_line(e.what()), "error"};
+    failed = {first_line(e), "error"};
   }
   failed.reason = protocol::bounded_reason(failed.reason);
   log << "failed: " << failed.reason << std::endl;
