@@ -11,7 +11,7 @@ import struct
 import time
 
 import tiny_world
-from tiny_world import SWEEP, TRAINER, VARIANTS, WORDS, TinyWorld
+from tiny_world import CONFIG, SWEEP, TRAINER, VARIANTS, WORDS, TinyWorld
 
 # Set PETLAB_KILLS=20 for a thorough test.
 KILLS = int(os.environ.get("PETLAB_KILLS", "3"))
@@ -124,6 +124,32 @@ class Training(TinyWorld):
         metrics = self.query(METRICS, "one.db")
         self.assertEqual(len(metrics), 4 * (3 * 3 + 2))
         self.assertEqual(metrics, self.query(METRICS, "two.db"))
+
+    def test_a_kept_workers_peak_of_memory_is_each_trials_own(self):
+        self.write("wide.json", json.dumps(CONFIG | {"hidden_size": 1024, "intermediate_size": 4096,
+                                                     "num_attention_heads": 16}))
+        self.write("words.txt", " ".join(WORDS) + "\n")
+        made = self.petlab("init", "--config", "wide.json", "--texts", "words.txt", "--vocabulary", 64,
+                           "--out", "wide", program=TRAINER)
+        self.assertEqual(made.code, 0, made)
+        self.write("sweep.yaml", SWEEP.replace("  backbone: ./tiny\n", "").replace(
+            "  module.kind: adapter\n  module.bottleneck: 4\n", "") + """variants:
+  first: {backbone: ./tiny, module.kind: head_only, priority: 3}
+  large: {backbone: ./wide, module.kind: full_finetuning, priority: 2}
+  small: {backbone: ./tiny, module.kind: head_only, training.batch_size: 11, priority: 1}
+""")
+        done = self.run_sweep(slots=1)
+        self.assertEqual(done.code, 0, done)
+        started, peaks = {}, {}
+        for folder in self.attempt_folders():
+            events = self.events(folder)
+            started[events[0]["time"]] = events[0]["pid"]
+            peaks[events[0]["time"]] = events[-1]["peak_memory_mib"]
+        self.assertEqual(len(set(started.values())), 1)
+        first, large, small = (peaks[at] for at in sorted(peaks))
+        # The large backbone's weights, gradients and moments have 400 MiB.
+        self.assertGreater(large, first + 300)
+        self.assertLess(small, first + 60)
 
     def test_killed_workers_and_orchestrators_do_not_change_results(self):
         text = (self.root / "sweep.yaml").read_text().replace(

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 #include "trainer/tokenizers/tokenizer.h"
 #include "trainer/training/data_store.h"
 #include "trainer/training/objective.h"
+#include "trainer/training/recently_used.h"
 
 namespace petlab::trainer {
 
@@ -22,24 +24,34 @@ struct LoadedBackbone {
   Pretrained pretrained() const { return {*model, tokenizer.get()}; }
 };
 
-/// Caches the last backbone, tokenised data and digests of files between trials. Not thread-safe.
+/// Keeps backbones, as RecentlyUsed, tokenised data and digests of files between trials. A backbone
+/// on a device other than the CPU is kept only until another is loaded. Not thread-safe.
 class BackboneStore {
  public:
   /// Digests are cached in `cache` as in sweeps::FileDigests; if it is empty, in memory only.
-  explicit BackboneStore(std::filesystem::path cache = {}) : digests_(std::move(cache)) {}
+  /// `most_bytes` limits the weights of the backbones that are kept in addition to the last.
+  explicit BackboneStore(std::filesystem::path cache = {}, std::int64_t most_bytes = kMostKeptBytes)
+      : kept_(most_bytes), digests_(std::move(cache)) {}
 
-  /// Returns the cached backbone if folder and placement are the same and its files still have the
-  /// same digest. Otherwise drops it before loading the folder, so that two are in memory only if
-  /// the caller keeps the first. Throws sweeps::Error, and Error, also if the files change while
-  /// they are read or a token has no row in the embedding (require_rows).
+  /// Returns the kept backbone if folder and placement are the same and its files still have the
+  /// same digest. Otherwise loads the folder. Drops others first, and then starts new peaks of
+  /// memory. Throws sweeps::Error, and Error, also if the files change while they are read or a
+  /// token has no row in the embedding (require_rows).
   std::shared_ptr<const LoadedBackbone> get(const std::filesystem::path& folder,
                                             const Placement& placement = {});
   DataStore& data() { return data_; }
   sweeps::FileDigests& digests() { return digests_; }
+  /// The size of everything kept that the last calls of get and data().get did not return.
+  std::int64_t bytes_of_others() const { return kept_.bytes_of_others() + data_.bytes_of_others(); }
 
  private:
-  std::filesystem::path folder_;  // of last_
-  std::shared_ptr<const LoadedBackbone> last_;
+  struct Key {
+    std::filesystem::path folder;
+    std::string digest;
+    Placement placement;
+    bool operator==(const Key&) const = default;
+  };
+  RecentlyUsed<Key, LoadedBackbone> kept_;
   DataStore data_;
   sweeps::FileDigests digests_;
 };

@@ -1,9 +1,6 @@
 #include "trainer/training/data_store.h"
 
-#include <algorithm>
-#include <iterator>
-#include <numeric>
-#include <utility>
+#include <memory>
 
 namespace petlab::trainer {
 namespace {
@@ -25,26 +22,17 @@ std::int64_t bytes_in(const TokenisedSplit& split) {
 }  // namespace
 
 DataStore::Tasks DataStore::get(const Key& key, const std::function<std::vector<TaskRun>()>& load) {
-  const auto found =
-      std::find_if(kept_.begin(), kept_.end(), [&](const Kept& one) { return one.key == key; });
-  if (found != kept_.end()) {
-    kept_.splice(kept_.begin(), kept_, found);
-  } else {
-    auto loaded = std::make_shared<const std::vector<TaskRun>>(load());
+  Tasks tasks = kept_.find(key);
+  if (!tasks) {
+    tasks = std::make_shared<const std::vector<TaskRun>>(load());
     std::int64_t bytes = 0;
-    for (const TaskRun& task : *loaded) {
+    for (const TaskRun& task : *tasks) {
       bytes += bytes_in(task.train) + bytes_in(task.validation) + bytes_in(task.test);
     }
-    kept_.push_front({key, std::move(loaded), bytes});
+    kept_.add(key, tasks, bytes);
   }
-  while (bytes_of_others() > most_bytes_) kept_.pop_back();
-  return kept_.front().tasks;
-}
-
-std::int64_t DataStore::bytes_of_others() const {
-  if (kept_.empty()) return 0;
-  return std::accumulate(std::next(kept_.begin()), kept_.end(), std::int64_t{0},
-                         [](std::int64_t sum, const Kept& one) { return sum + one.bytes; });
+  kept_.remove_surplus();
+  return tasks;
 }
 
 }  // namespace petlab::trainer

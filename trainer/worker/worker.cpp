@@ -25,6 +25,7 @@
 #include "trainer/compute/device_memory.h"
 #include "trainer/compute/devices.h"
 #include "trainer/compute/error_text.h"
+#include "trainer/compute/host_memory.h"
 #include "trainer/compute/products.h"
 #include "trainer/data/load_data.h"
 #include "trainer/data/token_rows.h"
@@ -129,17 +130,6 @@ bool reports_out_of_memory(const std::string& line) {
   return false;
 }
 
-// Resets the kernel's record of peak memory, so that each trial reports its own peak.
-void reset_peak_memory() { std::ofstream("/proc/self/clear_refs") << "5"; }
-
-std::optional<double> peak_memory_mib() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmHWM:")) return std::stod(line.substr(6)) / 1024;
-  }
-  return std::nullopt;
-}
-
 /// Trains one trial and writes its events.
 class TrialRun {
  public:
@@ -173,22 +163,22 @@ class TrialRun {
       keep(directory_.gold_file(task, lines.texts), lines.gold);
       keep(directory_.predicted_file(task, lines.texts), lines.predicted);
     };
-    DataStore& data = backbones.data();
     TrainingLoop loop(
         trial_.config,
-        data.get(data_key(*backbone),
-                 [&] {
-                   auto loaded =
-                       load_tasks(trial_.tasks, trial_.config.data, trial_.data_folders, *backbone);
-                   // Checks the files again, now that all of them have been read.
-                   require_contents(
-                       trial_, current_contents(trial_, backbones.digests()), files_,
-                       " as when the trial started: the files changed while they were read");
-                   return loaded;
-                 }),
+        backbones.data().get(
+            data_key(*backbone),
+            [&] {
+              auto loaded =
+                  load_tasks(trial_.tasks, trial_.config.data, trial_.data_folders, *backbone);
+              // Checks the files again, now that all of them have been read.
+              require_contents(
+                  trial_, current_contents(trial_, backbones.digests()), files_,
+                  " as when the trial started: the files changed while they were read");
+              return loaded;
+            }),
         backbone->pretrained(), observer);
     loop_ = &loop;
-    kept_for_others_ = data.bytes_of_others();
+    kept_for_others_ = backbones.bytes_of_others();
     if (trial_.resume) {
       const auto file = directory_.folder() / trial_.resume->checkpoint;
       const TrialCheckpoint from = read_checkpoint(file, trial_.trial_id);
@@ -273,7 +263,7 @@ class TrialRun {
     finished.artifact = directory_.artifact().filename().string();
     if (artifact.module) finished.bls_bits = metrics::bls_bits(*artifact.module);
     finished.stored_bits = stored_bits(artifact);
-    if (const auto peak = peak_memory_mib()) {
+    if (const auto peak = peak_host_memory_mib()) {
       finished.peak_memory_mib = *peak - static_cast<double>(kept_for_others_) / (1 << 20);
     }
     finished.device_memory_mib = peak_device_memory_mib(placement_.device);
@@ -296,7 +286,7 @@ class TrialRun {
   EventLog& events_;
   std::ostream& log_;
   TrainingLoop* loop_ = nullptr;
-  std::int64_t kept_for_others_ = 0;  // bytes of cached data that this trial does not use
+  std::int64_t kept_for_others_ = 0;                // bytes that are kept for other trials
   std::vector<std::filesystem::path> checkpoints_;  // of this attempt, newest last
   std::chrono::steady_clock::time_point last_progress_{};
   double loss_sum_ = 0;
@@ -412,7 +402,7 @@ TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& bac
       log << "training on this GPU without petlab's faster kernels: " << *why << std::endl;
     }
     at::set_num_threads(static_cast<int>(trial.threads));
-    reset_peak_memory();
+    begin_host_memory();
     begin_device_memory(placement.device);
     return TrialRun(directory, trial, placement, std::move(files), events, log)
         .run(backbones, stop, on_step);

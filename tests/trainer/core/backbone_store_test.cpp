@@ -104,10 +104,11 @@ TEST_CASE("a worker with the old backbone in memory trains on the new one", "[tr
   CHECK(read_artifact(warm_attempt / "artifact.petl").backbone_digest == trial.backbone_digest);
 }
 
-TEST_CASE("a backbone is freed before another backbone or type is loaded", "[trainer]") {
+TEST_CASE("a backbone that does not fit is freed before another backbone or type is loaded",
+          "[trainer]") {
   const TinyWorld world;
   std::filesystem::copy(world.folder.path() / "tiny", world.folder.path() / "other");
-  BackboneStore backbones;
+  BackboneStore backbones({}, 0);
   const bool other_type = GENERATE(false, true);
   const std::weak_ptr<const LoadedBackbone> first = backbones.get(world.folder.path() / "tiny");
   REQUIRE(!first.expired());
@@ -116,6 +117,31 @@ TEST_CASE("a backbone is freed before another backbone or type is loaded", "[tra
                  : backbones.get(world.folder.path() / "other");
   CHECK(first.expired());
   CHECK(second->model->placement().compute == (other_type ? at::kDouble : at::kFloat));
+}
+
+TEST_CASE("the most recently used backbones and types are kept within the memory limit",
+          "[trainer]") {
+  const TinyWorld world;
+  const auto tiny = world.folder.path() / "tiny";
+  std::filesystem::copy(tiny, world.folder.path() / "other");
+  std::int64_t bytes = 0;
+  const auto loaded = BackboneStore().get(tiny);
+  for (const auto& [name, weight] : loaded->model->weights()) {
+    bytes += static_cast<std::int64_t>(weight.nbytes());
+  }
+  BackboneStore backbones({}, 2 * bytes);
+  const Placement wide = Placement::all_in(at::kDouble);
+  const std::weak_ptr<const LoadedBackbone> first = backbones.get(tiny);
+  const std::weak_ptr<const LoadedBackbone> second = backbones.get(world.folder.path() / "other");
+  CHECK(backbones.bytes_of_others() == bytes);
+  const std::weak_ptr<const LoadedBackbone> third = backbones.get(tiny, wide);
+  CHECK(backbones.bytes_of_others() == 2 * bytes);
+  CHECK(backbones.get(tiny) == first.lock());
+  // The doubles take twice as much, so the backbone used least recently has to go.
+  CHECK(second.expired());
+  CHECK(backbones.bytes_of_others() == 2 * bytes);
+  CHECK(backbones.get(tiny, wide) == third.lock());
+  CHECK(!first.expired());
 }
 
 TEST_CASE("data are read again only if their files changed", "[trainer]") {
