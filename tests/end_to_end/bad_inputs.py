@@ -94,8 +94,8 @@ class BadInputs(TinyWorld):
                    "fetch data qnli does that (set PETLAB_DATA to add a folder)",
                    lambda: self.write("data/glue/QNLI/train.tsv", header + rows))
 
-    # With other weights the trial has a new id, so nothing is rerun.
-    def check_backbone(self, reason):
+    # With other weights or another vocabulary the trial has a new id, so nothing is rerun.
+    def check_backbone(self, reason, mend=None):
         refused = self.run_sweep(slots=1)
         self.assertEqual(refused.code, 1, refused)
         self.assertTrue(refused.err.startswith(f"petlab: {reason}\nnothing was started; "), refused)
@@ -103,6 +103,8 @@ class BadInputs(TinyWorld):
         self.assertEqual(done.code, 1, done)
         self.assertIn(f" failed: attempt 1 failed: {reason}\n", done.err)
         write_safetensors(self.root / "tiny/model.safetensors", bert_shapes(CONFIG))
+        if mend is not None:
+            mend()
         done = self.run_sweep(slots=1)
         self.assertEqual(done.code, 0, done)
         self.assertEqual(self.query("SELECT outcome, count(*) AS n FROM attempts GROUP BY 1"),
@@ -120,6 +122,13 @@ class BadInputs(TinyWorld):
         write_safetensors(self.root / "tiny/model.safetensors", shapes)
         self.check_backbone("ROOT/tiny/model.safetensors: tensor "
                             "encoder.layer.1.output.dense.weight: found [16, 20], expected [16, 24]")
+
+    def test_a_vocabulary_larger_than_the_embedding(self):
+        mend = self.mend_file("tiny/vocab.txt")
+        with open(self.root / "tiny/vocab.txt", "a") as file:
+            file.write("more\n")
+        self.check_backbone("ROOT/tiny: token 'more' has id 14, must be below 14, the number of the "
+                            "embedding's rows (vocab_size in config.json)", mend)
 
 
 if __name__ == "__main__":
