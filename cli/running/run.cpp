@@ -49,6 +49,7 @@ struct RunArguments : SweepArguments {
   std::vector<std::string> rerun;
   std::vector<std::string> only;
   bool fresh_workers = false;
+  bool nice = false;
   bool keep_going = false;
   bool strict_code = false;
   bool quiet = false;
@@ -112,6 +113,7 @@ orchestrator::RunRequest request_of(const RunArguments& arguments,
   request.options.retries = arguments.retries;
   request.options.retry_delay = milliseconds(arguments.retry_delay);
   request.options.strict_code = arguments.strict_code;
+  request.options.nice = arguments.nice;
   request.options.grace = milliseconds(arguments.grace);
   if (arguments.time_limit > 0) request.options.time_limit = milliseconds(arguments.time_limit);
   if (arguments.no_progress_limit > 0) {
@@ -273,6 +275,7 @@ void add_advanced_options(CLI::App& app, RunArguments& arguments) {
       ->type_name("COMMAND");
   advanced(app.add_flag("--strict-code", arguments.strict_code,
                         "refuse to mix results of different code"));
+  advanced(app.add_flag("--nice", arguments.nice, "give way to all other runs on this machine"));
   advanced(app.add_flag("--fresh-workers", arguments.fresh_workers,
                         "start a new worker process for each trial"));
   advanced(app.add_option("--slurm-partition", arguments.slurm.partition, "as sbatch --partition"));
@@ -312,6 +315,7 @@ std::function<int()> make_run(CLI::App& app, Streams streams) {
       ->capture_default_str();
   app.add_flag("--quiet", arguments->quiet, "print only failures and notes");
   add_json_option(app, arguments->json, "print JSON lines: status, trial_over, note, end", "jsonl");
+  app.get_option("--format")->group("");  // the help has no line to spare for a longer --json
   add_advanced_options(app, *arguments);
   return [arguments, streams, &app] {
     if (arguments->quiet && arguments->json) {
@@ -323,6 +327,10 @@ std::function<int()> make_run(CLI::App& app, Streams streams) {
           throw std::invalid_argument(option->get_name() + " needs --launcher slurm");
         }
       }
+    } else if (arguments->nice) {
+      throw std::invalid_argument(
+          "--nice cannot be used with --launcher slurm: Slurm has priorities of its own "
+          "(--slurm-arg=--nice)");
     } else if (arguments->fresh_workers) {
       throw std::invalid_argument(
           "--fresh-workers cannot be used with --launcher slurm: each trial is a job of its own");

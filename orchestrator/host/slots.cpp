@@ -142,6 +142,12 @@ CpuSlots::CpuSlots(std::filesystem::path folder, UsableCores cores, std::int64_t
   if (cores_.quota_counts()) folder_ /= folder_of_group(cores_.quota_group);
 }
 
+std::vector<std::string> CpuSlots::places() const {
+  std::vector<std::string> places;
+  for (const int core : cores_.numbers) places.push_back(fmt::format("cpu-{}", core));
+  return places;
+}
+
 std::optional<Slot> CpuSlots::acquire() const {
   for (int layer = 0; layer < layers_; ++layer) {
     if (auto slot = acquire(layer)) return slot;

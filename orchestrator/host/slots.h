@@ -68,6 +68,11 @@ class CpuSlots {
   /// cannot be created.
   std::optional<Slot> acquire() const;
 
+  const std::filesystem::path& folder() const { return folder_; }
+  /// The cores that slots can have: "cpu-3".
+  std::vector<std::string> places() const;
+  std::int64_t cores_of_slot() const { return static_cast<std::int64_t>(cores_of_slot_); }
+
  private:
   std::optional<Slot> acquire(int layer) const;
 

@@ -107,6 +107,13 @@ struct DeviceShare {
   bool kept = false;  // the device is kept for another trial: no more trials for this slot
 };
 
+/// The cores or GPUs that a launcher shares with other runs on this host.
+struct SharedPlaces {
+  std::filesystem::path folder;     // of the locks of their slots
+  std::vector<std::string> places;  // "cpu-3", or UUIDs of GPUs
+  std::int64_t places_of_slot = 1;
+};
+
 /// The device of a slot's worker, as recorded in trial.json.
 struct SlotDevice {
   std::string kind;             // "cpu", "cuda", "rocm"
@@ -185,6 +192,8 @@ class Launcher {
   /// The launcher's name, as recorded in attempts.launcher.
   virtual std::string kind() const = 0;
 
+  /// Where its slots can be; std::nullopt if it shares them with no other run.
+  virtual std::optional<SharedPlaces> shared_places() const { return std::nullopt; }
   /// Non-null if slots are shares of devices, acquired by acquire_share().
   virtual SharedDevices* shared_devices() { return nullptr; }
   /// Non-null if workers are jobs. Otherwise they are processes that end with this one.

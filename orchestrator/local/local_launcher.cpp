@@ -319,6 +319,13 @@ class LocalLauncher final : public Launcher, public SharedDevices {
     return take(cores_->acquire());
   }
 
+  std::optional<SharedPlaces> shared_places() const override {
+    if (!gpus_) return SharedPlaces{cores_->folder(), cores_->places(), cores_->cores_of_slot()};
+    SharedPlaces shared{options_.slots_folder, {}};
+    for (const Gpu& gpu : options_.gpus) shared.places.push_back(gpu.uuid);
+    return shared;
+  }
+
   SharedDevices* shared_devices() override { return gpus_ && options_.shares > 1 ? this : nullptr; }
 
   std::string kind() const override { return "local"; }

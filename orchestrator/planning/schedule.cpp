@@ -96,6 +96,17 @@ bool Schedule::as_urgent(std::size_t a, std::size_t b) const {
          length_class(trials_[a]) == length_class(trials_[b]);
 }
 
+std::optional<std::int64_t> Schedule::highest_priority() const {
+  std::optional<std::int64_t> highest;
+  for (const NumberSet& ready : by_rank_) {
+    const std::optional<std::size_t> rank = ready.first();
+    if (!rank) continue;
+    const std::int64_t priority = trials_[order_[*rank]].priority;
+    highest = std::max(highest.value_or(priority), priority);
+  }
+  return highest;
+}
+
 void Schedule::make_ready(std::size_t trial) {
   Place& place = places_[trial];
   place.standing = Standing::ready;

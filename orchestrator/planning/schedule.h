@@ -66,6 +66,8 @@ class Schedule {
   /// The earliest time at which take() can return a trial: Time() if one is ready, std::nullopt if
   /// none is waiting.
   std::optional<Time> next_ready() const;
+  /// Of the ready trials; std::nullopt if there are none.
+  std::optional<std::int64_t> highest_priority() const;
   std::size_t waiting() const { return ready_ + delayed_.size(); }
   /// Removes a waiting trial; false if it is not waiting.
   bool remove(std::size_t trial);

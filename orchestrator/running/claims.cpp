@@ -23,7 +23,6 @@ constexpr auto kLookForSlots = std::chrono::milliseconds(200);
 
 }  // namespace
 
-// The number of slots that this run may still acquire and has work for.
 std::int64_t Claims::slots_missing(EventLoop::Time now) const {
   const auto idle =
       std::count_if(slots_.all().begin(), slots_.all().end(), [now](const auto& entry) {
@@ -35,17 +34,17 @@ std::int64_t Claims::slots_missing(EventLoop::Time now) const {
                   context_.options.slots - slots_.size());
 }
 
-void Claims::acquire_slots() {
+void Claims::acquire_slots(const std::function<bool()>& may_take) {
   guard_.bar_slots();
   if (shares_) {
-    if (shares_->acquire()) forget_fruitless();
+    if (shares_->acquire(may_take)) forget_fruitless();
     return;
   }
   const EventLoop::Time now = context_.loop.now();
   std::int64_t missing = slots_missing(now);
   if (missing <= 0 || now - looked_for_slots_ < kLookForSlots) return;
   looked_for_slots_ = now;
-  while (missing-- > 0) {
+  while (missing-- > 0 && may_take()) {
     const std::optional<std::string> name = context_.launcher.acquire_slot();
     if (!name) return;
     slots_.add(*name);

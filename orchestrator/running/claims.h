@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -34,8 +35,10 @@ class Claims {
         outcomes_(outcomes),
         code_(code) {}
 
-  /// Acquires slots, if there is work for them.
-  void acquire_slots();
+  /// Acquires slots, if there is work for them, each only if `may_take` then returns true.
+  void acquire_slots(const std::function<bool()>& may_take);
+  /// The number of slots that this run may still acquire and has work for; 0 or less: none.
+  std::int64_t slots_missing(EventLoop::Time now) const;
   /// The next time at which acquire_slots() may succeed, a trial is ready or a slot's backoff ends.
   std::optional<EventLoop::Time> next_chance(EventLoop::Time now) const;
 
@@ -72,7 +75,6 @@ class Claims {
   void record_launches();
 
  private:
-  std::int64_t slots_missing(EventLoop::Time now) const;
   void claim_one(WorkerSlot& slot, std::size_t trial, std::int64_t at_least, results::Batch& batch);
   const std::string& provenance_on(const std::string& gpu);
   void prepare(LiveAttempt& live);

@@ -15,6 +15,7 @@
 #include "orchestrator/running/code_watch.h"
 #include "orchestrator/running/device_guard.h"
 #include "orchestrator/running/limits.h"
+#include "orchestrator/running/neighbours.h"
 #include "orchestrator/running/other_runs.h"
 #include "orchestrator/running/outcomes.h"
 #include "orchestrator/running/queued_jobs.h"
@@ -100,6 +101,7 @@ class Run::Impl {
   bool has_news() const;
   bool transaction_due(EventLoop::Time now) const;
   void transact(EventLoop::Time now);
+  void acquire_slots(EventLoop::Time now);
   void collect_ends();
   void look_elsewhere();
 
@@ -120,6 +122,7 @@ class Run::Impl {
   TrialTable trials_;
   LiveAttempts attempts_;
   SlotTable slots_;
+  Neighbours neighbours_{context_, context_.launcher.shared_places(), trials_, slots_};
   DeviceGuard guard_{context_, trials_, slots_};
   OtherRuns others_;
   Limits limits_;
@@ -231,7 +234,7 @@ void Run::Impl::turn() {
   }
   const std::optional<EventLoop::Time> look = others_.next_look(course_);
   if (look && now >= *look) look_elsewhere();
-  if (course_.claiming()) claims_.acquire_slots();
+  acquire_slots(now);
   collect_ends();
   for (auto& [name, slot] : slots_.all()) claims_.give(slot);
   if (transaction_due(now)) {
@@ -240,6 +243,16 @@ void Run::Impl::turn() {
   }
   if (jobs_) jobs_->flush();
   claims_.close_idle_workers();
+}
+
+void Run::Impl::acquire_slots(EventLoop::Time now) {
+  const auto wanted = [this, now] { return course_.claiming() ? claims_.slots_missing(now) : 0; };
+  neighbours_.announce(wanted());
+  if (!course_.claiming()) return;
+  claims_.acquire_slots([this, &wanted] {
+    neighbours_.announce(wanted());
+    return neighbours_.may_take_slot();
+  });
 }
 
 // Moves the ends of workers out of their slots. With shared devices, the emptied slots are retired:
@@ -278,6 +291,7 @@ void Run::Impl::transact(EventLoop::Time now) {
   Choice chosen;
   const bool news = has_news();
   if (!news) {
+    neighbours_.yield_slots();
     claims_.choose(chosen, now);
     if (chosen.empty()) return claims_.set_fruitless();
   }
@@ -290,6 +304,7 @@ void Run::Impl::transact(EventLoop::Time now) {
       claims_.give_ready_back(slot);
       slot.pace.learn(now);
     }
+    neighbours_.yield_slots();
     claims_.choose(chosen, now);
   }
   const std::vector<std::int64_t> at_least = claims_.next_numbers(chosen);
@@ -336,7 +351,8 @@ void Run::Impl::note_why_nothing_runs(EventLoop::Time now) {
   }
   if (now < *waits_since_) return;
   waits_since_ = now + kNoteAgain;
-  const std::string why = context_.launcher.why_no_slot();
+  std::string why = neighbours_.why_no_slot();
+  if (why.empty()) why = context_.launcher.why_no_slot();
   context_.observer.note("waiting for a slot" + (why.empty() ? std::string() : ": " + why));
 }
 

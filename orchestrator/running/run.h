@@ -58,6 +58,7 @@ struct RunOptions {
   std::shared_ptr<CodeCapture> code;
   KnownCode code_at_start;   // what it captured first, and what the worker said about itself
   bool strict_code = false;  // end the run when the code changes
+  bool nice = false;         // give way to all other runs of this host (planning/fair_turns.h)
 };
 
 /// True if the user asked to rerun or retry a trial in this state.
@@ -128,7 +129,7 @@ int exit_code(const RunResult& result);
 /// and records. It has one thread, and waits only in `loop`. Several runs may share a database. Its
 /// parts are TrialTable (what to run), Claims (how trials get to workers), Outcomes (how attempts
 /// end), WorkerSlot and LiveAttempt (the state of each), Shares and QueuedJobs (for some launchers
-/// only), DeviceGuard, OtherRuns and Limits.
+/// only), Neighbours, DeviceGuard, OtherRuns and Limits.
 class Run {
  public:
   /// All references must outlive it. The sweep must be recorded in the store.

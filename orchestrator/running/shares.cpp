@@ -66,7 +66,7 @@ bool Shares::suits(const WorkerSlot& slot, const DeviceShare& share, std::size_t
   return *request.memory_mib <= share.memory_mib && *request.memory_mib >= share.memory_mib / 2;
 }
 
-bool Shares::acquire() {
+bool Shares::acquire(const std::function<bool()>& may_take) {
   const EventLoop::Time now = context_.loop.now();
   if (trials_.schedule().waiting() == 0 || now - looked_ < kLookForRoom) return false;
   looked_ = now;
@@ -91,6 +91,7 @@ bool Shares::acquire() {
     WorkerSlot* slot = idle_slot(*trial, now);
     if (slot == nullptr && slots_.size() >= context_.options.slots) return added;
     if (slot == nullptr) {
+      if (!may_take()) return added;
       SlotRequest request = request_for(*trial);
       request.first = first;
       const std::optional<std::string> name = devices_.acquire_share(request);

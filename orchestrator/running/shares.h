@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -27,7 +28,7 @@ class Shares {
 
   /// Finds an idle slot or acquires a new one for each of the best trials. True if a slot was
   /// added.
-  bool acquire();
+  bool acquire(const std::function<bool()>& may_take);
   /// Lets acquire() look for room immediately, because slots were released.
   void look_again() { looked_ = {}; }
   /// When acquire() last looked for room.

@@ -120,7 +120,7 @@ void WorkerSlot::collect_end(bool retire) {
   end_ = {};
   any_begun = false;
   group.clear();
-  retired = retire;
+  retired = retired || retire;
   share.to_reserve.reset();
   become(SlotState::empty);
 }

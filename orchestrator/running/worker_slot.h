@@ -75,7 +75,7 @@ struct SlotShare {
 class WorkerSlot {
  public:
   WorkerSlot(std::string slot_name, std::string device_uuid, EventLoop::Time now)
-      : name(std::move(slot_name)), device(std::move(device_uuid)), pace(now) {}
+      : name(std::move(slot_name)), device(std::move(device_uuid)), acquired(now), pace(now) {}
 
   SlotState state() const { return state_; }
   bool has_worker() const { return worker_ != nullptr; }
@@ -123,7 +123,8 @@ class WorkerSlot {
   EndedWorker& ended_with(const LiveAttempt& live);
 
   const std::string name;
-  const std::string device;        // SlotDevice::uuid; empty: not distinguishable
+  const std::string device;  // SlotDevice::uuid; empty: not distinguishable
+  const EventLoop::Time acquired;
   std::deque<LiveAttempt*> given;  // attempts that the worker has, in this order
   std::deque<LiveAttempt*> ready;  // attempts that are claimed but not given to it yet
   std::vector<EndedWorker> ended;  // to be concluded in the next transaction

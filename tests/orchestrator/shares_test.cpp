@@ -71,7 +71,7 @@ TEST_CASE("Among thousands of trials of different sizes few requests find one th
   SlotTable slots(run.launcher, run.loop);
   DeviceGuard guard(context, trials, slots);
   Shares shares(context, devices, trials, slots, guard);
-  CHECK(shares.acquire());
+  CHECK(shares.acquire([] { return true; }));
   // One refusal, then the largest trial that fits.
   REQUIRE(slots.size() == 1);
   CHECK(devices.requests <= 4);

@@ -1,0 +1,220 @@
+#include "orchestrator/running/neighbours.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/files.h"
+#include "base/shallow_json.h"
+#include "orchestrator/host/error.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+constexpr auto kRead = std::chrono::milliseconds(200);
+constexpr auto kRenew = std::chrono::seconds(1);
+// A run that has not renewed its file for this long is suspended or stuck.
+constexpr double kStaleSeconds = 5;
+// Runs of equal claim take turns no more often than this, because a worker that takes over loads
+// its backbone anew.
+constexpr auto kTurn = std::chrono::seconds(10);
+// A free slot that the first in line has not taken after this long is of no use to it: it may be
+// restricted to other cores.
+constexpr auto kDefer = std::chrono::seconds(2);
+// A run that waits has taken a slot this long after another has yielded it.
+constexpr auto kTaken = std::chrono::seconds(1);
+constexpr const char* kSuffix = ".run";
+
+// Since the host started, so that its runs can compare it.
+double seconds_of(EventLoop::Time time) {
+  return std::chrono::duration<double>(time.time_since_epoch()).count();
+}
+
+std::string to_text(const RunNeeds& run, EventLoop::Time now) {
+  const nlohmann::ordered_json content = {
+      {"sweep", run.sweep}, {"places", run.places}, {"places_of_slot", run.places_of_slot},
+      {"holds", run.holds}, {"wants", run.wants},   {"priority", run.priority},
+      {"nice", run.nice},   {"served", run.served}, {"at", seconds_of(now)}};
+  return content.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+// The needs in a file of a run that lives; std::nullopt if it has died, is suspended, or is just
+// writing the file.
+std::optional<RunNeeds> needs_in(const std::filesystem::path& file, EventLoop::Time now) {
+  std::ifstream in(file);
+  const nlohmann::json content = base::shallow_json_or_none(in);
+  if (!content.is_object()) return std::nullopt;
+  try {
+    if (seconds_of(now) - content.at("at").get<double>() > kStaleSeconds) return std::nullopt;
+    if (!LockFile::is_held(file)) return std::nullopt;
+    RunNeeds run;
+    run.sweep = content.at("sweep").get<std::string>();
+    run.places = content.at("places").get<std::vector<std::string>>();
+    run.places_of_slot = content.at("places_of_slot").get<std::int64_t>();
+    run.holds = content.at("holds").get<std::int64_t>();
+    run.wants = content.at("wants").get<std::int64_t>();
+    run.priority = content.at("priority").get<std::int64_t>();
+    run.nice = content.at("nice").get<bool>();
+    run.served = content.at("served").get<double>();
+    return run;
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;  // of another version of petlab
+  } catch (const Error&) {
+    return std::nullopt;  // of a user who does not let others read it
+  }
+}
+
+// The core or GPU of a slot: "cpu-5" of "cpu-5.1".
+std::string place_of(const WorkerSlot& slot) {
+  return slot.device.empty() ? slot.name.substr(0, slot.name.find('.')) : slot.device;
+}
+
+}  // namespace
+
+Neighbours::Neighbours(RunContext& context, std::optional<SharedPlaces> places, TrialTable& trials,
+                       SlotTable& slots)
+    : context_(context), places_(std::move(places)), trials_(trials), slots_(slots) {
+  if (!places_) return;
+  mine_.sweep = context.sweep.name;
+  mine_.places = places_->places;
+  mine_.places_of_slot = places_->places_of_slot;
+  mine_.nice = context.options.nice;
+}
+
+Neighbours::~Neighbours() {
+  std::error_code ignored;
+  if (file_) std::filesystem::remove(file_->file(), ignored);
+}
+
+void Neighbours::announce(std::int64_t wants) {
+  if (!places_) return;
+  const EventLoop::Time now = context_.loop.now();
+  const bool first = !file_;
+  if (first && !join()) return;
+  if (!first) {
+    mine_.served += std::chrono::duration<double>(now - served_at_).count() *
+                    static_cast<double>(mine_.holds) / weight_of(mine_);
+  }
+  served_at_ = now;
+  mine_.holds = std::count_if(slots_.all().begin(), slots_.all().end(),
+                              [](const auto& entry) { return !entry.second.retired; });
+  mine_.wants = std::max<std::int64_t>(0, wants);
+  mine_.priority = trials_.schedule().highest_priority().value_or(mine_.priority);
+  const bool news = first || mine_.holds != announced_.holds || mine_.wants != announced_.wants ||
+                    mine_.priority != announced_.priority;
+  if (!news && now - announced_at_ < kRenew) return;
+  announced_ = mine_;
+  announced_at_ = now;
+  try {
+    file_->write(to_text(mine_, now));
+  } catch (const Error&) {
+    // The disk may be full. The others then share as if this run were not there.
+  }
+}
+
+// Creates the file. False if it must be tried again, because another run holds it for a moment to
+// see whether this one lives.
+bool Neighbours::join() {
+  std::error_code error;
+  std::filesystem::create_directories(places_->folder, error);  // else try_lock() says why
+  file_ = LockFile::try_lock(places_->folder / (context_.options.owner + kSuffix));
+  if (!file_) return false;
+  remove_dead();
+  read_others();
+  // It begins like the run that was served least: it has no claim for the time before.
+  const auto least =
+      std::min_element(others_.begin(), others_.end(),
+                       [](const RunNeeds& a, const RunNeeds& b) { return a.served < b.served; });
+  if (least != others_.end()) mine_.served = least->served;
+  return true;
+}
+
+// Removes the files of killed runs.
+void Neighbours::remove_dead() {
+  for (const std::filesystem::path& file : base::entries_of(places_->folder)) {
+    if (file.extension() != kSuffix || file.filename() == file_->file().filename()) continue;
+    try {
+      std::error_code ignored;
+      if (LockFile::try_lock(file)) std::filesystem::remove(file, ignored);
+    } catch (const Error&) {
+      // It belongs to another user, or its run has just removed it.
+    }
+  }
+}
+
+void Neighbours::read_others() {
+  const EventLoop::Time now = context_.loop.now();
+  if (now - read_at_ < kRead) return;
+  read_at_ = now;
+  others_.clear();
+  files_.clear();
+  for (const std::filesystem::path& file : base::entries_of(places_->folder)) {
+    if (file.extension() != kSuffix || file.filename() == file_->file().filename()) continue;
+    if (std::optional<RunNeeds> needs = needs_in(file, now)) {
+      others_.push_back(std::move(*needs));
+      files_.push_back(file.filename());
+    }
+  }
+}
+
+bool Neighbours::may_take_slot() {
+  if (!file_) return true;
+  read_others();
+  const EventLoop::Time now = context_.loop.now();
+  if (goes_first(mine_, others_) == nullptr) {
+    defers_since_.reset();
+    return true;
+  }
+  if (!defers_since_) defers_since_ = now;
+  if (now - *defers_since_ < kDefer) return false;
+  defers_since_ = now;
+  return true;
+}
+
+std::string Neighbours::why_no_slot() const {
+  const RunNeeds* first = goes_first(mine_, others_);
+  return first == nullptr ? std::string()
+                          : fmt::format("a run of sweep {} goes first", first->sweep);
+}
+
+// The others, as if they had taken already what was yielded to them, so that nothing is yielded
+// twice for one need.
+std::vector<RunNeeds> Neighbours::others_after_yields(EventLoop::Time now) {
+  std::erase_if(yielded_, [&](const Yielded& yielded) {
+    return slots_.find(yielded.slot) == nullptr && now - yielded.at > kTaken;
+  });
+  std::vector<RunNeeds> others = others_;
+  for (const Yielded& yielded : yielded_) {
+    const auto at = std::find(files_.begin(), files_.end(), yielded.to) - files_.begin();
+    if (at == std::ssize(files_)) continue;
+    ++others[static_cast<std::size_t>(at)].holds;
+    --others[static_cast<std::size_t>(at)].wants;
+  }
+  return others;
+}
+
+void Neighbours::yield_slots() {
+  if (!file_) return;
+  read_others();
+  const EventLoop::Time now = context_.loop.now();
+  if (others_.empty()) return;
+  for (auto& [name, slot] : slots_.all()) {
+    if (!slot.takes_claims(trials_.schedule(), now) ||
+        slot.line() >= slots_.line_length(slot, trials_.schedule())) {
+      continue;
+    }
+    const std::vector<RunNeeds> others = others_after_yields(now);
+    const RunNeeds* const other =
+        should_get(place_of(slot), mine_, others, now - slot.acquired >= kTurn);
+    if (other == nullptr) continue;
+    slot.retired = true;
+    yielded_.push_back({name, files_[static_cast<std::size_t>(other - others.data())], now});
+    announce(mine_.wants);
+  }
+}
+
+}  // namespace petlab::orchestrator
