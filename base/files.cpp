@@ -163,6 +163,13 @@ void remove_abandoned_writes(const std::filesystem::path& file) {
   remove_abandoned(folder_of(file), file.filename().string());
 }
 
+void sync_folder(const std::filesystem::path& folder) {
+  const FileDescriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() < 0 || ::fsync(directory.get()) != 0) {
+    refuse(folder, "cannot be synced", errno);
+  }
+}
+
 void write_file_atomically(const std::filesystem::path& file, std::string_view content) {
   const std::span<const std::byte> part = std::as_bytes(std::span(content));
   write_file_atomically(file, std::span(&part, 1), Readers::everybody);
@@ -196,10 +203,7 @@ bool write_and_rename(const std::filesystem::path& file, Parts parts, Readers re
   if (error == EEXIST) return false;
   if (error != 0) refuse(file, "cannot be written", error);
   temporary.keep();
-  const FileDescriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory.get() < 0 || ::fsync(directory.get()) != 0) {
-    refuse(folder, "cannot be synced", errno);
-  }
+  sync_folder(folder);
   return true;
 }
 

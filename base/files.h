@@ -44,6 +44,9 @@ void write_file_atomically(const std::filesystem::path& file,
 /// replaces it, even if another process creates it at the same time.
 bool create_file_atomically(const std::filesystem::path& file, std::string_view content);
 
+/// Syncs the names in a folder. Throws base::Error.
+void sync_folder(const std::filesystem::path& folder);
+
 /// Only removes temporary files left by killed processes.
 void remove_abandoned_writes(const std::filesystem::path& file);
 

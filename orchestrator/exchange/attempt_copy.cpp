@@ -217,11 +217,6 @@ FileDigest copy_checked(const fs::path& from, const fs::path& to) {
   return copied;
 }
 
-void sync_folder(const fs::path& folder) {
-  const base::FileDescriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory || ::fsync(directory.get()) != 0) fail_copy(folder, "cannot be synced", errno);
-}
-
 bool outlives_the_trial(const std::string& name) {
   return !name.starts_with("checkpoint/") && !name.starts_with("resume/");
 }
@@ -302,9 +297,9 @@ std::uintmax_t copy_attempt(const AttemptCopy& copy, const fs::path& folder) {
   }
   write_merge_note(folder, note);
   for (fs::recursive_directory_iterator entry(folder), end; entry != end; ++entry) {
-    if (entry->is_directory()) sync_folder(entry->path());
+    if (entry->is_directory()) base::sync_folder(entry->path());
   }
-  sync_folder(folder);
+  base::sync_folder(folder);
   return bytes;
 }
 
@@ -326,7 +321,7 @@ std::vector<std::string> complete_attempt(const AttemptCopy& copy, const fs::pat
       if (::rename(staged.c_str(), (folder / name).c_str()) != 0) {
         fail_copy(folder / name, "cannot be created", errno);
       }
-      sync_folder((folder / name).parent_path());
+      base::sync_folder((folder / name).parent_path());
     }
     if (note) {
       note->files[name] = digest_of_file(folder / name);

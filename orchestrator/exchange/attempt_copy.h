@@ -43,9 +43,6 @@ std::vector<std::string> files_below(const std::filesystem::path& folder);
 /// digest differs from that of the bytes read.
 FileDigest copy_checked(const std::filesystem::path& from, const std::filesystem::path& to);
 
-/// Syncs a folder, so that its names survive a power failure.
-void sync_folder(const std::filesystem::path& folder);
-
 /// True for files that are kept once a trial has a result: all except checkpoints and resume files.
 bool outlives_the_trial(const std::string& name);
 

@@ -429,8 +429,8 @@ class TakeOver {
                                 std::strerror(errno)));
       }
     }
-    sync_folder(folder);
-    sync_folder(runs_);
+    base::sync_folder(folder);
+    base::sync_folder(runs_);
     for (const StagedTrial::Attempt& attempt : trial.attempts) {
       const TrialDirectory directory(runs_, trial.trial_id, attempt.copy.number);
       const results::AttemptRef stored =

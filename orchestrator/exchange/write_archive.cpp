@@ -69,7 +69,7 @@ class PendingArchive {
     if (::fchmod(out_.get(), 0644) != 0 || ::fsync(out_.get()) != 0) refuse(errno);
     if (const int error = base::give_new_name(name_, file_); error != 0) refuse(error);
     name_.clear();
-    sync_folder(base::folder_of(file_));
+    base::sync_folder(base::folder_of(file_));
   }
   std::uintmax_t size() const { return size_; }
   std::string digest() { return hash_.finish(); }
