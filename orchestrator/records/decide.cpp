@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "base/file_descriptor.h"
+#include "base/files.h"
 #include "orchestrator/host/error.h"
 #include "orchestrator/records/inbox.h"
 #include "protocol/trial_directory.h"
@@ -71,6 +72,9 @@ void decide(const DecisionWriter& to, const std::filesystem::path& runs,
 void decide(const DecisionWriter& to, const std::filesystem::path& runs,
             const std::vector<std::pair<std::string, Decision>>& decisions) {
   if (decisions.empty()) return;
+  std::vector<results::RemarkSubject> subjects;
+  for (const auto& [trial_id, decision] : decisions) subjects.push_back({trial_id, ""});
+  const std::filesystem::path post = post_to_inbox(runs, subjects);
   const bool one = decisions.size() == 1;
   for (const auto& [trial_id, decision] : decisions) {
     const std::filesystem::path folder = protocol::trial_folder(runs, trial_id);
@@ -80,14 +84,21 @@ void decide(const DecisionWriter& to, const std::filesystem::path& runs,
       throw Error(fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
     protocol::append_decision(runs, trial_id, decision, one);
   }
-  if (!one) sync_file_system_of(runs);
+  if (one) {
+    base::sync_folder(protocol::trial_folder(runs, decisions.front().first));
+    base::sync_folder(runs);
+  } else {
+    sync_file_system_of(runs);
+  }
   if (to.store() == nullptr) {
-    for (const auto& [trial_id, decision] : decisions) post_to_inbox(runs, {trial_id, ""});
+    post_to_inbox(runs, subjects);
     return;
   }
   results::Batch batch = to.store()->begin();
   for (const auto& [trial_id, decision] : decisions) store_decision(batch, trial_id, decision);
   batch.commit();
+  std::error_code ignored;
+  std::filesystem::remove(post, ignored);
 }
 
 }  // namespace petlab::orchestrator

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 #include <random>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@
 namespace petlab::orchestrator {
 namespace {
 
-constexpr std::uintmax_t kLargestPost = std::uintmax_t{1} << 16;
+constexpr std::uintmax_t kLargestPost = std::uintmax_t{1} << 30;
 
 std::filesystem::path inbox_folder(const std::filesystem::path& runs) { return runs / ".inbox"; }
 
@@ -36,29 +37,40 @@ void store_lines_of(results::Batch& batch, const std::filesystem::path& runs,
 
 }  // namespace
 
-void post_to_inbox(const std::filesystem::path& runs, const results::RemarkSubject& subject) {
+std::filesystem::path post_to_inbox(const std::filesystem::path& runs,
+                                    const std::vector<results::RemarkSubject>& subjects) {
   const std::filesystem::path folder = inbox_folder(runs);
-  std::filesystem::create_directories(folder);
-  const nlohmann::json post = {{"trial", subject.trial_id}, {"sweep", subject.sweep}};
+  if (std::filesystem::create_directories(folder)) base::sync_folder(runs);
+  std::string lines;
+  for (const results::RemarkSubject& subject : subjects) {
+    const nlohmann::json line = {{"trial", subject.trial_id}, {"sweep", subject.sweep}};
+    lines += line.dump() + "\n";
+  }
   // A unique name, so that a run only removes posts that it has read.
-  const std::string name = fmt::format("{}-{:08x}.json", getpid(), std::random_device{}());
-  base::write_file_atomically(folder / name, post.dump() + "\n");
+  const std::filesystem::path file =
+      folder / fmt::format("{}-{:08x}.json", getpid(), std::random_device{}());
+  base::write_file_atomically(file, lines);
+  return file;
 }
 
 bool read_inbox(results::Store& store, const std::filesystem::path& runs) {
   std::vector<std::filesystem::path> read;
   for (const std::filesystem::path& file : base::entries_of(inbox_folder(runs))) {
     if (file.extension() != ".json") continue;  // still being written
-    const nlohmann::json post =
-        base::shallow_json_or_none(base::read_file_if_any(file, kLargestPost).value_or(""));
+    std::istringstream lines(base::read_file_if_any(file, kLargestPost).value_or(""));
     read.push_back(file);
-    if (!post.is_object()) continue;
-    const results::RemarkSubject subject{post.value("trial", ""), post.value("sweep", "")};
-    const bool known = subject.trial_id.empty() ? store.read().sweep(subject.sweep).has_value()
-                                                : store.read().trial(subject.trial_id).has_value();
-    if (!known) continue;
+    std::vector<results::RemarkSubject> subjects;
+    for (std::string line; std::getline(lines, line);) {
+      const nlohmann::json post = base::shallow_json_or_none(line);
+      if (!post.is_object()) continue;
+      const results::RemarkSubject subject{post.value("trial", ""), post.value("sweep", "")};
+      const bool known = subject.trial_id.empty()
+                             ? store.read().sweep(subject.sweep).has_value()
+                             : store.read().trial(subject.trial_id).has_value();
+      if (known) subjects.push_back(subject);
+    }
     results::Batch batch = store.begin();
-    store_lines_of(batch, runs, subject);
+    for (const results::RemarkSubject& subject : subjects) store_lines_of(batch, runs, subject);
     batch.commit();
   }
   for (const std::filesystem::path& file : read) {

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "base/files.h"
 #include "orchestrator/host/error.h"
 #include "orchestrator/records/inbox.h"
 #include "protocol/trial_directory.h"
@@ -40,11 +41,18 @@ void remark(const DecisionWriter& to, const std::filesystem::path& runs,
     throw Error(
         fmt::format("{}: cannot be created: {}", file.parent_path().string(), error.message()));
   }
+  const std::filesystem::path post = post_to_inbox(runs, {subject});
   protocol::append_remarks(file, remarks);
-  if (to.store() == nullptr) return post_to_inbox(runs, subject);
+  base::sync_folder(file.parent_path());
+  base::sync_folder(runs);
+  if (to.store() == nullptr) {
+    post_to_inbox(runs, {subject});
+    return;
+  }
   results::Batch batch = to.store()->begin();
   for (const protocol::Remark& one : remarks) results::record_remark(batch, subject, one);
   batch.commit();
+  std::filesystem::remove(post, error);
 }
 
 }  // namespace petlab::orchestrator
