@@ -39,24 +39,30 @@ bool conclude_orphan(results::Store& store, Ingest& ingest, const std::filesyste
   }
   restore_attempt_files(store.read(), directory, facts);
   if (!open && !ingest.is_cut(facts.attempt)) return false;
+  // The worker had synced these events before the database got them, so only the name of their file
+  // is lost.
+  const bool synced = facts.checkpoint || facts.outcome == results::Outcome::finished ||
+                      facts.outcome == results::Outcome::failed;
+  if (!open && synced && !std::filesystem::exists(directory.events())) return false;
   const IngestUpdate update = ingest.read_again(facts.attempt);
   ingest.forget(facts.attempt);
-  if (!facts.launch) {  // its orchestrator died before it could store the launch
-    if (const auto launch = protocol::read_attempt_log(directory).launch) {
-      results::Batch batch = store.begin();
-      batch.record_launch(facts.attempt, *launch);
-      batch.commit();
-    }
+  // Its orchestrator may have died before it could store what it had logged.
+  const protocol::AttemptLog log = protocol::read_attempt_log(directory);
+  if (!facts.launch && log.launch) {
+    results::Batch batch = store.begin();
+    batch.record_launch(facts.attempt, *log.launch);
+    batch.commit();
   }
   fault_point("recover_ingested");
   const auto now = store.read().attempt_facts(facts.attempt.trial_id, facts.attempt.number);
   if (now && now->outcome != results::Outcome::open) return open || now->outcome != facts.outcome;
-  // No process saw how the worker ended, so its trial is not blamed.
+  // If no process saw how the worker ended, its trial is not blamed.
   results::Ending ending;
   ending.outcome = update.started ? results::Outcome::stopped : results::Outcome::never_started;
   ending.reason = why;
   ending.time = time;
-  protocol::log_ending(directory, ending);
+  if (log.ending) ending = *log.ending;
+  protocol::log_ending(directory, ending);  // also syncs an earlier line, which counts
   fault_point("recover_logged");
   results::Batch batch = store.begin();
   batch.record_ending(facts.attempt, ending);
