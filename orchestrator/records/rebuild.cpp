@@ -344,6 +344,7 @@ RunsSummary rebuild(const std::filesystem::path& runs, const std::filesystem::pa
       throw Error(
           fmt::format("{}: cannot be created: {}", database.string(), std::strerror(error)));
     }
+    base::sync_folder(folder);
     return summary;
   } catch (...) {
     remove();

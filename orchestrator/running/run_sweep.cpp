@@ -173,8 +173,11 @@ class OrchestratorLock {
         {"sweep", sweep}};
     lock_->write(about.dump() + "\n");
     // After a power cut, the lock must still show that this orchestrator's attempts need checking.
-    const base::FileDescriptor folder(::open(locks.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    ::fsync(folder.get());
+    const std::filesystem::path runs = locks.parent_path();
+    for (const std::filesystem::path& folder : {locks, runs, base::folder_of(runs)}) {
+      const base::FileDescriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      ::fsync(opened.get());
+    }
   }
   ~OrchestratorLock() {
     // Without the lock, no process would check the attempts, so their files are synced first.
