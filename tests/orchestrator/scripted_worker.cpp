@@ -275,6 +275,13 @@ std::string numerics() {
 
 void named(const char* phase) { ::prctl(PR_SET_NAME, phase); }
 
+void sync(const fs::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool synced = fd >= 0 && ::fsync(fd) == 0;
+  ::close(fd);
+  if (!synced) throw std::runtime_error(path.string() + ": cannot be synced");
+}
+
 // `kept`: the attempt's last two checkpoints.
 void write_checkpoint(const TrialDirectory& directory, EventFile& events, const Script& script,
                       std::int64_t step, std::uint64_t state, std::vector<fs::path>& kept) {
@@ -286,9 +293,11 @@ void write_checkpoint(const TrialDirectory& directory, EventFile& events, const 
     std::ofstream out(temporary);
     out << step << " " << state << "\n";
   }
+  sync(temporary);
   misbehave(script, "checkpointing", events);
   pause_ms(script.step_ms);
   fs::rename(temporary, directory.checkpoint() / name);
+  sync(directory.checkpoint());
   events.write(Checkpoint{step, "checkpoint/" + name}, true);
   kept.push_back(directory.checkpoint() / name);
   if (kept.size() <= 2) return;
