@@ -13,6 +13,11 @@
 //        can interfere. It first prints: `stopped at rename /the/path`.
 //   trace program=petlab file=/where
 //        Appends `call path` for each call that changes something.
+//   record path=/folder* file=/where
+//        Appends each change of a file or folder, and each sync, in the order in which they
+//        happened in all processes, also in forks. tests/end_to_end/recorded_files.py describes the
+//        format. Changes by mapped memory are missing: SQLite maps only its -shm file, and rebuilds
+//        it.
 //   locked program=petlab path=*/runs/* file=/where
 //        Appends `call path` for each matching call while the process holds the write lock of an
 //        SQLite database in WAL mode, and `lock` when it first gets that lock.
@@ -40,6 +45,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -73,6 +79,8 @@ char clock_file[PATH_MAX] = "";
 char trace_file[PATH_MAX] = "";
 char locked_file[PATH_MAX] = "";
 char locked_path[PATH_MAX] = "";
+char record_file[PATH_MAX] = "";
+char record_path[PATH_MAX] = "";
 std::atomic<bool> locked{false};
 bool unlocked = false;
 bool network = false;
@@ -134,6 +142,12 @@ void read_rule(char* text, const char* program) {
     }
     if (is("file") && mine && strcmp(kind, "locked") == 0) {
       snprintf(locked_file, sizeof locked_file, "%s", value);
+    }
+    if (is("file") && mine && strcmp(kind, "record") == 0) {
+      snprintf(record_file, sizeof record_file, "%s", value);
+    }
+    if (is("path") && mine && strcmp(kind, "record") == 0) {
+      snprintf(record_path, sizeof record_path, "%s", value);
     }
     if (is("path") && mine && strcmp(kind, "redirect") == 0) {
       snprintf(redirected_path, sizeof redirected_path, "%s", value);
@@ -221,29 +235,145 @@ int verdict(const char* call, const char* path, bool changes) {
   return 0;
 }
 
+// Writes the path of a descriptor's file; empty if it has none.
+void path_of(int fd, char* path) {
+  char link[64];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  const ssize_t length = syscall(SYS_readlinkat, AT_FDCWD, link, path, PATH_MAX - 1);
+  path[length > 0 ? length : 0] = '\0';
+}
+
 int verdict_fd(const char* call, int fd, bool changes) {
   set_up();
   if (rule_count == 0 && trace_file[0] == '\0' && !locked) return 0;
-  char link[64];
-  char path[PATH_MAX] = "";
-  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  const ssize_t length = syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof path - 1);
-  path[length > 0 ? length : 0] = '\0';
+  char path[PATH_MAX];
+  path_of(fd, path);
   return verdict(call, path, changes);
 }
 
-const char* full(const char* path, char* into) {
+const char* full(int at, const char* path, char* into) {
   if (path[0] == '/') return path;
   char folder[PATH_MAX];
-  if (getcwd(folder, sizeof folder) == nullptr) return path;
+  if (at != AT_FDCWD) {
+    path_of(at, folder);
+  } else if (getcwd(folder, sizeof folder) == nullptr) {
+    return path;
+  }
   if (snprintf(into, PATH_MAX, "%s/%s", folder, path) >= PATH_MAX) return path;
   return into;
 }
 
-int verdict_path(const char* call, const char* path) {
+int verdict_path(const char* call, const char* path, int at = AT_FDCWD) {
   char whole[PATH_MAX];
-  return verdict(call, full(path, whole), true);
+  return verdict(call, full(at, path, whole), true);
 }
+
+// A change that the rule `record` covers. From construction to destruction, no other change
+// happens, in no process, so that the file lists changes in the order in which they happened.
+class Change {
+ public:
+  explicit Change(int fd) {
+    set_up();
+    if (record_file[0] == '\0' || fstat(fd, &before_) != 0) return;
+    if (!S_ISREG(before_.st_mode) && !S_ISDIR(before_.st_mode)) return;
+    path_of(fd, path_);
+    begin();
+  }
+  Change(int at, const char* path) {
+    set_up();
+    if (record_file[0] == '\0') return;
+    char whole[PATH_MAX];
+    snprintf(path_, sizeof path_, "%s", full(at, path, whole));
+    begin();
+    if (*this && lstat(path_, &before_) != 0) before_ = {};
+  }
+  ~Change() {
+    if (*this) syscall(SYS_close, log_);
+  }
+  Change(const Change&) = delete;
+  Change& operator=(const Change&) = delete;
+
+  explicit operator bool() const { return log_ >= 0; }
+  bool is_folder() const { return S_ISDIR(before_.st_mode); }
+
+  // `size` bytes were written. They end at `end`, or at the descriptor's position if negative.
+  void wrote(int fd, const iovec* parts, int count, ssize_t size, off_t end = -1) {
+    if (!*this || size <= 0) return;
+    if (end < 0) end = lseek(fd, 0, SEEK_CUR);
+    add("write", before_.st_ino, end - size, "", parts, count, static_cast<size_t>(size));
+  }
+  void resized(int fd) {
+    struct stat now;
+    if (!*this || fstat(fd, &now) != 0 || now.st_size == before_.st_size) return;
+    add("size", now.st_ino, now.st_size);
+  }
+  void synced(const char* call) {
+    if (*this) add(call, before_.st_ino);
+  }
+  // The path was opened or created.
+  void opened() {
+    struct stat now;
+    if (!*this || lstat(path_, &now) != 0) return;
+    if (before_.st_mode == 0) {
+      add(S_ISDIR(now.st_mode) ? "mkdir" : "create", now.st_ino);
+    } else if (now.st_size != before_.st_size) {
+      add("size", now.st_ino, now.st_size);
+    }
+  }
+  void created_as(const char* path) {
+    char whole[PATH_MAX];
+    if (*this) snprintf(path_, sizeof path_, "%s", full(AT_FDCWD, path, whole));
+    opened();
+  }
+  void named(const char* call, int from_at, const char* from) {
+    if (!*this) return;
+    char whole[PATH_MAX];
+    add(call, 0, 0, full(from_at, from, whole));
+  }
+  void removed() {
+    if (*this) add(is_folder() ? "rmdir" : "unlink", before_.st_ino);
+  }
+
+ private:
+  void begin() {
+    if (fnmatch(record_path, path_, 0) != 0) return;
+    log_ = static_cast<int>(syscall(SYS_openat, AT_FDCWD, record_file,
+                                    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    if (log_ < 0) lost("the file cannot be opened");
+    // A description of its own per change also excludes threads and forks.
+    while (syscall(SYS_flock, log_, LOCK_EX) != 0) {
+      if (errno != EINTR) lost("the file cannot be locked");
+    }
+  }
+  void add(const char* what, ino_t node, off_t at = 0, const char* from = "",
+           const iovec* data = nullptr, int count = 0, size_t size = 0) {
+    const int error = errno;
+    char head[2 * PATH_MAX + 128];
+    const int length = snprintf(head, sizeof head, "%s %llu %lld %zu %zu %zu\n%s%s", what,
+                                static_cast<unsigned long long>(node), static_cast<long long>(at),
+                                strlen(path_), strlen(from), size, path_, from);
+    put(head, static_cast<size_t>(length));
+    for (; size > 0; ++data, --count) {
+      const size_t part = count > 1 && data->iov_len < size ? data->iov_len : size;
+      put(data->iov_base, part);
+      size -= part;
+    }
+    errno = error;
+  }
+  void put(const void* data, size_t size) {
+    if (syscall(SYS_write, log_, data, size) != static_cast<long>(size)) {
+      lost("the file cannot be written");
+    }
+  }
+  [[noreturn]] static void lost(const char* why) {
+    const char* parts[] = {"petlab-faults: record: ", why, "\n"};
+    for (const char* part : parts) syscall(SYS_write, 2, part, strlen(part));
+    abort();
+  }
+  int log_ = -1;
+  struct stat before_ {};
+  char path_[PATH_MAX] = "";
+};
 
 [[noreturn]] void die() {
   syscall(SYS_kill, program_pid, SIGKILL);
@@ -276,8 +406,24 @@ double clock_shift() {
     return real(#NAME, next) ARGUMENTS;                      \
   }
 
+// The same for a call that changes something. CHANGE constructs `change`, NOTE records it.
+#define CHANGING(RESULT, NAME, PARAMETERS, ARGUMENTS, VERDICT, CHANGE, NOTE) \
+  extern "C" RESULT NAME PARAMETERS {                                        \
+    static RESULT(*next) PARAMETERS = nullptr;                               \
+    const int error = VERDICT;                                               \
+    if (error < 0) die();                                                    \
+    if (error > 0) {                                                         \
+      errno = error;                                                         \
+      return -1;                                                             \
+    }                                                                        \
+    Change change CHANGE;                                                    \
+    const RESULT result = real(#NAME, next) ARGUMENTS;                       \
+    if (result >= 0) change.NOTE;                                            \
+    return result;                                                           \
+  }
+
 // The same for a write, a part of which may happen before the failure or death.
-#define FAULTY_WRITE(NAME, PARAMETERS, ARGUMENTS, HALF)              \
+#define FAULTY_WRITE(NAME, PARAMETERS, ARGUMENTS, HALF, END)         \
   extern "C" ssize_t NAME PARAMETERS {                               \
     static ssize_t(*next) PARAMETERS = nullptr;                      \
     const int error = verdict_fd(#NAME, fd, true);                   \
@@ -290,16 +436,21 @@ double clock_shift() {
       errno = error;                                                 \
       return -1;                                                     \
     }                                                                \
-    return real(#NAME, next) ARGUMENTS;                              \
+    Change change(fd);                                               \
+    const iovec part = {const_cast<void*>(data), size};              \
+    const ssize_t wrote = real(#NAME, next) ARGUMENTS;               \
+    change.wrote(fd, &part, 1, wrote, END);                          \
+    return wrote;                                                    \
   }
 
-FAULTY_WRITE(write, (int fd, const void* data, size_t size), (fd, data, size), (fd, data, size / 2))
+FAULTY_WRITE(write, (int fd, const void* data, size_t size), (fd, data, size), (fd, data, size / 2),
+             -1)
 FAULTY_WRITE(pwrite, (int fd, const void* data, size_t size, off_t at), (fd, data, size, at),
-             (fd, data, size / 2, at))
+             (fd, data, size / 2, at), at + wrote)
 FAULTY_WRITE(pwrite64, (int fd, const void* data, size_t size, off64_t at), (fd, data, size, at),
-             (fd, data, size / 2, at))
-FAULTY(ssize_t, writev, (int fd, const iovec* parts, int count), (fd, parts, count),
-       verdict_fd("writev", fd, true))
+             (fd, data, size / 2, at), at + wrote)
+CHANGING(ssize_t, writev, (int fd, const iovec* parts, int count), (fd, parts, count),
+         verdict_fd("writev", fd, true), (fd), wrote(fd, parts, count, result))
 FAULTY(ssize_t, read, (int fd, void* data, size_t size), (fd, data, size),
        verdict_fd("read", fd, false))
 FAULTY(ssize_t, pread, (int fd, void* data, size_t size, off_t at), (fd, data, size, at),
@@ -315,23 +466,53 @@ extern "C" dirent* readdir(DIR* folder) {
   }
   return real("readdir", next)(folder);
 }
-FAULTY(int, ftruncate, (int fd, off_t size), (fd, size), verdict_fd("ftruncate", fd, true))
-FAULTY(int, ftruncate64, (int fd, off64_t size), (fd, size), verdict_fd("ftruncate64", fd, true))
-FAULTY(int, fsync, (int fd), (fd), verdict_fd("fsync", fd, true))
-FAULTY(int, fdatasync, (int fd), (fd), verdict_fd("fdatasync", fd, true))
-FAULTY(int, syncfs, (int fd), (fd), verdict_fd("syncfs", fd, true))
+CHANGING(int, ftruncate, (int fd, off_t size), (fd, size), verdict_fd("ftruncate", fd, true), (fd),
+         resized(fd))
+CHANGING(int, ftruncate64, (int fd, off64_t size), (fd, size), verdict_fd("ftruncate64", fd, true),
+         (fd), resized(fd))
+CHANGING(int, fsync, (int fd), (fd), verdict_fd("fsync", fd, true), (fd), synced("fsync"))
+CHANGING(int, fdatasync, (int fd), (fd), verdict_fd("fdatasync", fd, true), (fd),
+         synced("fdatasync"))
+CHANGING(int, syncfs, (int fd), (fd), verdict_fd("syncfs", fd, true), (fd), synced("syncfs"))
 FAULTY(int, flock, (int fd, int how), (fd, how), verdict_fd("flock", fd, true))
-FAULTY(int, rename, (const char* from, const char* to), (from, to), verdict_path("rename", to))
-FAULTY(int, renameat2, (int at, const char* from, int to_at, const char* to, unsigned flags),
-       (at, from, to_at, to, flags), verdict_path("renameat2", to))
-FAULTY(int, link, (const char* from, const char* to), (from, to), verdict_path("link", to))
-FAULTY(int, unlink, (const char* path), (path), verdict_path("unlink", path))
-FAULTY(int, unlinkat, (int at, const char* path, int flags), (at, path, flags),
-       verdict_path("unlinkat", path))
-FAULTY(int, rmdir, (const char* path), (path), verdict_path("rmdir", path))
-FAULTY(int, remove, (const char* path), (path), verdict_path("remove", path))
-FAULTY(int, mkdir, (const char* path, mode_t mode), (path, mode), verdict_path("mkdir", path))
-FAULTY(int, mkostemp, (char* path, int flags), (path, flags), verdict_path("mkostemp", path))
+CHANGING(int, rename, (const char* from, const char* to), (from, to), verdict_path("rename", to),
+         (AT_FDCWD, to), named("rename", AT_FDCWD, from))
+CHANGING(int, renameat, (int at, const char* from, int to_at, const char* to),
+         (at, from, to_at, to), verdict_path("renameat", to, to_at), (to_at, to),
+         named("rename", at, from))
+CHANGING(int, renameat2, (int at, const char* from, int to_at, const char* to, unsigned flags),
+         (at, from, to_at, to, flags), verdict_path("renameat2", to, to_at), (to_at, to),
+         named("rename", at, from))
+CHANGING(int, link, (const char* from, const char* to), (from, to), verdict_path("link", to),
+         (AT_FDCWD, to), named("link", AT_FDCWD, from))
+CHANGING(int, linkat, (int at, const char* from, int to_at, const char* to, int flags),
+         (at, from, to_at, to, flags), verdict_path("linkat", to, to_at), (to_at, to),
+         named("link", at, from))
+CHANGING(int, unlink, (const char* path), (path), verdict_path("unlink", path), (AT_FDCWD, path),
+         removed())
+CHANGING(int, unlinkat, (int at, const char* path, int flags), (at, path, flags),
+         verdict_path("unlinkat", path, at), (at, path), removed())
+CHANGING(int, rmdir, (const char* path), (path), verdict_path("rmdir", path), (AT_FDCWD, path),
+         removed())
+CHANGING(int, remove, (const char* path), (path), verdict_path("remove", path), (AT_FDCWD, path),
+         removed())
+CHANGING(int, mkdir, (const char* path, mode_t mode), (path, mode), verdict_path("mkdir", path),
+         (AT_FDCWD, path), opened())
+
+// Replaces the last letters of `path`.
+extern "C" int mkostemp(char* path, int flags) {
+  static int (*next)(char*, int) = nullptr;
+  const int error = verdict_path("mkostemp", path);
+  if (error < 0) die();
+  if (error > 0) {
+    errno = error;
+    return -1;
+  }
+  Change change(AT_FDCWD, path);
+  const int result = real("mkostemp", next)(path, flags);
+  if (result >= 0) change.created_as(path);
+  return result;
+}
 FAULTY(pid_t, fork, (), (), verdict("fork", "", true))
 FAULTY(int, kill, (pid_t pid, int number), (pid, number), verdict("kill", "", number != 0))
 
@@ -360,7 +541,7 @@ extern "C" __attribute__((naked)) pid_t vfork() {
 #endif
 
 // Opening counts as a change if it creates or truncates a file.
-#define FAULTY_OPEN(NAME, PARAMETERS, ARGUMENTS)                                                  \
+#define FAULTY_OPEN(NAME, AT, PARAMETERS, ARGUMENTS)                                              \
   extern "C" int NAME PARAMETERS {                                                                \
     static int (*next)(NAME##_TYPES) = nullptr;                                                   \
     mode_t mode = 0;                                                                              \
@@ -372,22 +553,41 @@ extern "C" __attribute__((naked)) pid_t vfork() {
     }                                                                                             \
     char whole[PATH_MAX];                                                                         \
     if (redirected_file[0] != '\0' && strcmp(path, redirected_path) == 0) path = redirected_file; \
-    const int error = verdict("open", full(path, whole), (flags & (O_CREAT | O_TRUNC)) != 0);     \
+    const bool changes = (flags & (O_CREAT | O_TRUNC)) != 0;                                      \
+    const int error = verdict("open", full(AT, path, whole), changes);                            \
     if (error < 0) die();                                                                         \
     if (error > 0) {                                                                              \
       errno = error;                                                                              \
       return -1;                                                                                  \
     }                                                                                             \
-    return real(#NAME, next) ARGUMENTS;                                                           \
+    if (!changes) return real(#NAME, next) ARGUMENTS;                                             \
+    Change change(AT, path);                                                                      \
+    const int result = real(#NAME, next) ARGUMENTS;                                               \
+    if (result >= 0) change.opened();                                                             \
+    return result;                                                                                \
   }
 #define open_TYPES const char*, int, ...
 #define open64_TYPES const char*, int, ...
 #define openat_TYPES int, const char*, int, ...
 #define openat64_TYPES int, const char*, int, ...
-FAULTY_OPEN(open, (const char* path, int flags, ...), (path, flags, mode))
-FAULTY_OPEN(open64, (const char* path, int flags, ...), (path, flags, mode))
-FAULTY_OPEN(openat, (int at, const char* path, int flags, ...), (at, path, flags, mode))
-FAULTY_OPEN(openat64, (int at, const char* path, int flags, ...), (at, path, flags, mode))
+FAULTY_OPEN(open, AT_FDCWD, (const char* path, int flags, ...), (path, flags, mode))
+FAULTY_OPEN(open64, AT_FDCWD, (const char* path, int flags, ...), (path, flags, mode))
+FAULTY_OPEN(openat, at, (int at, const char* path, int flags, ...), (at, path, flags, mode))
+FAULTY_OPEN(openat64, at, (int at, const char* path, int flags, ...), (at, path, flags, mode))
+
+// The C library's own calls cannot be wrapped, among them those by which streams open files. The
+// streams of C++ write by write and writev.
+#define RECORDED_FOPEN(NAME)                                  \
+  extern "C" FILE* NAME(const char* path, const char* mode) { \
+    static FILE* (*next)(const char*, const char*) = nullptr; \
+    if (mode[0] == 'r') return real(#NAME, next)(path, mode); \
+    Change change(AT_FDCWD, path);                            \
+    FILE* const result = real(#NAME, next)(path, mode);       \
+    if (result != nullptr) change.opened();                   \
+    return result;                                            \
+  }
+RECORDED_FOPEN(fopen)
+RECORDED_FOPEN(fopen64)
 
 // SQLite locks bytes of the index file next to a database; the first of them is the write lock.
 void note_lock(const struct flock* lock) {
@@ -429,7 +629,7 @@ extern "C" int statfs(const char* path, struct statfs* status) {
 extern "C" DIR* opendir(const char* path) {
   static DIR* (*next)(const char*) = nullptr;
   char whole[PATH_MAX];
-  verdict("opendir", full(path, whole), false);
+  verdict("opendir", full(AT_FDCWD, path, whole), false);
   return real("opendir", next)(path);
 }
 
