@@ -60,7 +60,8 @@ std::optional<RunNeeds> needs_in(const std::filesystem::path& file, EventLoop::T
     run.priority = content.at("priority").get<std::int64_t>();
     run.nice = content.at("nice").get<bool>();
     run.served = content.at("served").get<double>();
-    return run;
+    const bool possible = run.places_of_slot > 0 && run.holds >= 0 && run.wants >= 0;
+    return possible ? std::optional(run) : std::nullopt;
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;  // of another version of petlab
   } catch (const Error&) {
@@ -139,7 +140,9 @@ void Neighbours::remove_dead() {
     if (file.extension() != kSuffix || file.filename() == file_->file().filename()) continue;
     try {
       std::error_code ignored;
-      if (LockFile::try_lock(file)) std::filesystem::remove(file, ignored);
+      // Held until the file is gone, so that no run that begins uses it.
+      const std::optional<LockFile> lock = LockFile::try_lock(file);
+      if (lock) std::filesystem::remove(file, ignored);
     } catch (const Error&) {
       // It belongs to another user, or its run has just removed it.
     }

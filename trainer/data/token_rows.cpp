@@ -54,8 +54,7 @@ void require_rows(const TokenisedSplit& split, const Tokenizer& tokenizer,
   if (found == split.type_ids.end()) return;
   throw Error(fmt::format(
       "{}: in example {}, token {} has segment id {}, must be below {}, the number of segments' "
-      "rows "
-      "(type_vocab_size in config.json)",
+      "rows (type_vocab_size in config.json)",
       subject, example_with(split.offsets, found - split.type_ids.begin()),
       base::in_quotes(
           tokenizer.token(split.ids[static_cast<std::size_t>(found - split.type_ids.begin())])),
