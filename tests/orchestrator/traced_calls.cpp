@@ -19,7 +19,7 @@ std::optional<Call> call_from(const std::string& line, const std::filesystem::pa
   const std::string root = folder.string() + "/";
   if (!call.path.starts_with(root) || call.path.ends_with(" (deleted)")) return std::nullopt;
   static const std::pair<std::regex, const char*> patterns[] = {
-      {std::regex("[0-9]+-[0-9]+-[0-9a-f]{8}\\.lock"), "*-????????.lock"},
+      {std::regex("[0-9]+-[0-9]+-[0-9a-f]{8}\\.(lock|run)"), "*-????????.$1"},
       {std::regex("[0-9]+-[0-9]+-[0-9a-f]{8}\\.cpu-[0-9]+(?:\\.[0-9]+)?\\.lock(\\.asked)?"),
        "*.cpu-*.lock$1"},
       {std::regex("step-[0-9]+\\.txt"), "step-*.txt"},
