@@ -393,16 +393,20 @@ double clock_shift() {
 
 }  // namespace
 
+// Ends the process, or fails the call, if a rule says so.
+#define OBEY(VERDICT)        \
+  const int error = VERDICT; \
+  if (error < 0) die();      \
+  if (error > 0) {           \
+    errno = error;           \
+    return -1;               \
+  }
+
 // Wraps a call of the C library that returns -1 and sets errno if it fails.
 #define FAULTY(RESULT, NAME, PARAMETERS, ARGUMENTS, VERDICT) \
   extern "C" RESULT NAME PARAMETERS {                        \
     static RESULT(*next) PARAMETERS = nullptr;               \
-    const int error = VERDICT;                               \
-    if (error < 0) die();                                    \
-    if (error > 0) {                                         \
-      errno = error;                                         \
-      return -1;                                             \
-    }                                                        \
+    OBEY(VERDICT)                                            \
     return real(#NAME, next) ARGUMENTS;                      \
   }
 
@@ -410,12 +414,7 @@ double clock_shift() {
 #define CHANGING(RESULT, NAME, PARAMETERS, ARGUMENTS, VERDICT, CHANGE, NOTE) \
   extern "C" RESULT NAME PARAMETERS {                                        \
     static RESULT(*next) PARAMETERS = nullptr;                               \
-    const int error = VERDICT;                                               \
-    if (error < 0) die();                                                    \
-    if (error > 0) {                                                         \
-      errno = error;                                                         \
-      return -1;                                                             \
-    }                                                                        \
+    OBEY(VERDICT)                                                            \
     Change change CHANGE;                                                    \
     const RESULT result = real(#NAME, next) ARGUMENTS;                       \
     if (result >= 0) change.NOTE;                                            \
