@@ -16,8 +16,8 @@
 namespace petlab::orchestrator {
 
 /// Shares the slots of this host fairly with the other runs there (planning/fair_turns.h). Each run
-/// announces its needs in a file beside the locks of the slots, which it keeps locked and renews
-/// every second. The file of a run that has died or is suspended does not count.
+/// announces its needs in a file in the folder of the slots' locks, which it keeps locked and
+/// renews every second. The file of a run that has died or is suspended does not count.
 class Neighbours {
  public:
   /// `places`: of the launcher; absent: it shares no slots with other runs, and nothing happens.

@@ -24,8 +24,8 @@ class BadInputs(TinyWorld):
                    "variants:\n  good: {backbone: ./good, task: good.yaml}\n"
                    f"  spoilt: {{task: {task}}}\n")
 
-    def check(self, reason, mend):
-        """Checks that the damaged trial fails with `reason` and is trained after `mend`, and that the
+    def check(self, reason, fix):
+        """Checks that the damaged trial fails with `reason` and is trained after `fix`, and that the
         good one is trained only once."""
         refused = self.run_sweep(slots=1)
         self.assertEqual((refused.code, refused.out), (1, ""))
@@ -50,37 +50,37 @@ class BadInputs(TinyWorld):
         # Without --rerun it stays failed, and the exit code is not 0.
         self.assertEqual(self.run_sweep(slots=1).code, 1)
         self.assertEqual(sum(row["n"] for row in self.query(states)), 2)
-        mend()
+        fix()
         done = self.run_sweep("--rerun", "failed", slots=1)
         self.assertEqual(done.code, 0, done)
         self.assertEqual(self.query(states)[-1], {"outcome": "finished", "n": 2})
 
-    def mend_file(self, name):
+    def fix_file(self, name):
         content = (self.root / name).read_bytes()
         return lambda: self.write(name, content)
 
     def test_an_empty_data_file(self):
-        mend = self.mend_file("films-train.tsv")
+        fix = self.fix_file("films-train.tsv")
         self.write("films-train.tsv", "")
-        self.check("ROOT/films-train.tsv: is empty, expected examples", mend)
+        self.check("ROOT/films-train.tsv: is empty, expected examples", fix)
 
     def test_an_unknown_label(self):
-        mend = self.mend_file("films-dev.tsv")
+        fix = self.fix_file("films-dev.tsv")
         self.write("films-dev.tsv", "label\tsentence\nfine\tthe film\nsuper\tthe film\n")
         self.check("ROOT/films-dev.tsv:3: label 'super' is not known, expected one of 'poor', 'fine'",
-                   mend)
+                   fix)
 
     def test_an_invalid_score(self):
         self.write_grades()
-        mend = self.mend_file("grades-test.tsv")
+        fix = self.fix_file("grades-test.tsv")
         self.write("grades-test.tsv", "grade\tsentence\n1.5\tthe film\n1,5\tthe film\n")
         self.use_task("grades.yaml")
-        self.check("ROOT/grades-test.tsv:3: score '1,5' is not a finite number", mend)
+        self.check("ROOT/grades-test.tsv:3: score '1,5' is not a finite number", fix)
 
     def test_text_that_is_not_utf8(self):
-        mend = self.mend_file("films-train.tsv")
+        fix = self.fix_file("films-train.tsv")
         self.write("films-train.tsv", b"label\tsentence\nfine\tthe film\npoor\tthe \xff film\n")
-        self.check("ROOT/films-train.tsv:3: byte 10 of the line is not UTF-8 (0xFF)", mend)
+        self.check("ROOT/films-train.tsv:3: byte 10 of the line is not UTF-8 (0xFF)", fix)
 
     def test_a_missing_glue_file_is_reported_with_its_source(self):
         rows = "".join(f"{i}\tis it good\tthe film is {'good' if i % 3 else 'bad'}\t"
@@ -95,7 +95,7 @@ class BadInputs(TinyWorld):
                    lambda: self.write("data/glue/QNLI/train.tsv", header + rows))
 
     # With other weights or another vocabulary the trial has a new id, so nothing is rerun.
-    def check_backbone(self, reason, mend=None):
+    def check_backbone(self, reason, fix=None):
         refused = self.run_sweep(slots=1)
         self.assertEqual(refused.code, 1, refused)
         self.assertTrue(refused.err.startswith(f"petlab: {reason}\nnothing was started; "), refused)
@@ -103,8 +103,8 @@ class BadInputs(TinyWorld):
         self.assertEqual(done.code, 1, done)
         self.assertIn(f" failed: attempt 1 failed: {reason}\n", done.err)
         write_safetensors(self.root / "tiny/model.safetensors", bert_shapes(CONFIG))
-        if mend is not None:
-            mend()
+        if fix is not None:
+            fix()
         done = self.run_sweep(slots=1)
         self.assertEqual(done.code, 0, done)
         self.assertEqual(self.query("SELECT outcome, count(*) AS n FROM attempts GROUP BY 1"),
@@ -124,11 +124,11 @@ class BadInputs(TinyWorld):
                             "encoder.layer.1.output.dense.weight: found [16, 20], expected [16, 24]")
 
     def test_a_vocabulary_larger_than_the_embedding(self):
-        mend = self.mend_file("tiny/vocab.txt")
+        fix = self.fix_file("tiny/vocab.txt")
         with open(self.root / "tiny/vocab.txt", "a") as file:
             file.write("more\n")
         self.check_backbone("ROOT/tiny: token 'more' has id 14, must be below 14, the number of the "
-                            "embedding's rows (vocab_size in config.json)", mend)
+                            "embedding's rows (vocab_size in config.json)", fix)
 
 
 if __name__ == "__main__":

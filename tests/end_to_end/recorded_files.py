@@ -30,7 +30,7 @@ NEVER = 1 << 60
 
 
 class Node:
-    """A file or folder, whatever its names."""
+    """A file or folder, which may have several names or none."""
 
     def __init__(self, path, is_folder):
         self.path, self.is_folder = path, is_folder  # the path is that of its creation

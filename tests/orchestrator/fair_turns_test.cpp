@@ -127,7 +127,7 @@ TEST_CASE("A run that starts later gets its share of the slots when trials end",
     CAPTURE(done.err);
     CHECK(done.exit_code == 0);
     CHECK(first.number("SELECT count(*) FROM attempts") == 24);
-    // Nothing of the runs is left beside the locks.
+    // The runs have removed their own files.
     for (const auto& entry : std::filesystem::directory_iterator(first.folder.path() / "slots")) {
       CHECK(entry.path().extension() == ".lock");
     }
