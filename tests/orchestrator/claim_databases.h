@@ -69,7 +69,7 @@ class Databases {
   Result find_or_add(const std::vector<Write>& history) {
     results::Batch batch = store_.begin();
     for (int trial = 0; trial < kTrials; ++trial) {
-      batch.record_trial({id(trial), sweeps::to_json(config_).dump(), "", {}, {}});
+      batch.record_trial({id(trial), config_, "", {}, {}});
     }
     Result result;
     std::string forgotten;
@@ -122,7 +122,7 @@ class Databases {
 
   TempDir folder_;
   results::Store store_{folder_.path() / "petlab.db", {.synced = false}};
-  sweeps::TrialConfig config_ = sweeps::default_config("adapter");
+  const std::string config_ = sweeps::to_json(sweeps::default_config("adapter")).dump();
   std::vector<State> states_;
   std::map<std::string, int> numbers_;
   std::map<std::pair<int, Write>, Result> results_;
