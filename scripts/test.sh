@@ -6,5 +6,5 @@
 scripts/setup.sh --dev
 scripts/build.sh release -DPETLAB_TESTS=ON -DPETLAB_BENCH=ON "$@"
 say "Running the tests"
-# One more than the number of cores, because several tests mostly wait.
-ctest --preset release -j "$(($(nproc) + 1))"
+# Two more than the number of cores, because several tests mostly wait.
+ctest --preset release -j "$(($(nproc) + 2))"
