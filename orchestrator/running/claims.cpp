@@ -10,11 +10,10 @@
 #include "orchestrator/host/error.h"
 #include "orchestrator/host/fault_point.h"
 #include "orchestrator/records/attempt_directory.h"
+#include "orchestrator/running/preparation.h"
 #include "protocol/attempt_log.h"
 
 namespace petlab::orchestrator {
-
-using results::Outcome;
 
 namespace {
 
@@ -25,13 +24,13 @@ constexpr auto kLookForSlots = std::chrono::milliseconds(200);
 
 std::int64_t Claims::slots_missing(EventLoop::Time now) const {
   const auto idle =
-      std::count_if(slots_.all().begin(), slots_.all().end(), [now](const auto& entry) {
+      std::count_if(state_.slots.all().begin(), state_.slots.all().end(), [now](const auto& entry) {
         const WorkerSlot& slot = entry.second;
         return slot.line() == 0 && !slot.broken && !slot.barred && !slot.is_lost() &&
                slot.not_before <= now;
       });
-  return std::min(static_cast<std::int64_t>(trials_.schedule().waiting()) - idle,
-                  context_.options.slots - slots_.size());
+  return std::min(static_cast<std::int64_t>(state_.trials.schedule().waiting()) - idle,
+                  context_.options.slots - state_.slots.size());
 }
 
 void Claims::acquire_slots(const std::function<bool()>& may_take) {
@@ -47,7 +46,7 @@ void Claims::acquire_slots(const std::function<bool()>& may_take) {
   while (missing-- > 0 && may_take()) {
     const std::optional<std::string> name = context_.launcher.acquire_slot();
     if (!name) return;
-    slots_.add(*name);
+    state_.slots.add(*name);
   }
 }
 
@@ -56,51 +55,52 @@ std::optional<EventLoop::Time> Claims::next_chance(EventLoop::Time now) const {
   const auto earliest = [&chance](EventLoop::Time time) {
     if (!chance || time < *chance) chance = time;
   };
-  if (!course_.claiming() || trials_.schedule().waiting() == 0) return chance;
-  const EventLoop::Time ready = *trials_.schedule().next_ready();
+  if (!state_.course.claiming() || state_.trials.schedule().waiting() == 0) return chance;
+  const EventLoop::Time ready = *state_.trials.schedule().next_ready();
   if (ready > now) earliest(ready);
   if (slots_missing(now) > 0) {
     earliest((shares_ ? shares_->looked() : looked_for_slots_) + kLookForSlots);
   }
-  for (const auto& [name, slot] : slots_.all()) {
+  for (const auto& [name, slot] : state_.slots.all()) {
     if (slot.not_before > now) earliest(slot.not_before);
   }
   return chance;
 }
 
 bool Claims::can_claim(EventLoop::Time now, bool news) const {
-  if (!news && fruitless_since_ == trials_.additions()) return false;
-  const auto ready = trials_.schedule().next_ready();
-  return course_.claiming() && ready && *ready <= now && slots_.any([&](const WorkerSlot& slot) {
-    return slot.takes_claims(trials_.schedule(), now) &&
-           slot.line() < slots_.line_length(slot, trials_.schedule());
-  });
+  if (!news && fruitless_since_ == state_.trials.additions()) return false;
+  const auto ready = state_.trials.schedule().next_ready();
+  return state_.course.claiming() && ready && *ready <= now &&
+         state_.slots.any([&](const WorkerSlot& slot) {
+           return slot.takes_claims(state_.trials.schedule(), now) &&
+                  slot.line() < state_.slots.line_length(slot, state_.trials.schedule());
+         });
 }
 
 // An attempt with news may be over already, so only attempts without news count as work.
 bool Claims::runs_dry(EventLoop::Time now) const {
-  return slots_.any([&](const WorkerSlot& slot) {
-    if (!slot.takes_claims(trials_.schedule(), now)) return false;
+  return state_.slots.any([&](const WorkerSlot& slot) {
+    if (!slot.takes_claims(state_.trials.schedule(), now)) return false;
     const auto silent =
         std::count_if(slot.given.begin(), slot.given.end(),
-                      [this](const LiveAttempt* live) { return !attempts_.has_news(*live); });
+                      [this](const LiveAttempt* live) { return !state_.attempts.has_news(*live); });
     return 4 * (static_cast<std::size_t>(silent) + slot.ready.size()) <=
-           slots_.line_length(slot, trials_.schedule());
+           state_.slots.line_length(slot, state_.trials.schedule());
   });
 }
 
 void Claims::choose(Choice& chosen, EventLoop::Time now) {
-  if (!course_.claiming()) return;
+  if (!state_.course.claiming()) return;
   guard_.bar_slots();
   if (shares_) {
     shares_->choose(chosen, now);
     return;
   }
-  Schedule& schedule = trials_.schedule();
-  for (auto& [name, slot] : slots_.all()) {
+  Schedule& schedule = state_.trials.schedule();
+  for (auto& [name, slot] : state_.slots.all()) {
     if (!slot.takes_claims(schedule, now)) continue;
     std::size_t line = slot.line();
-    const std::size_t most = slots_.line_length(slot, trials_.schedule());
+    const std::size_t most = state_.slots.line_length(slot, state_.trials.schedule());
     while (line < most) {
       const std::optional<std::size_t> trial = schedule.take(
           slot.group, line > 0, now,
@@ -117,7 +117,8 @@ void Claims::choose(Choice& chosen, EventLoop::Time now) {
 std::vector<std::int64_t> Claims::next_numbers(const Choice& chosen) const {
   std::vector<std::int64_t> numbers;
   for (const auto& [slot, trial] : chosen) {
-    numbers.push_back(highest_attempt_directory(context_.options.runs, trials_.at(trial).id()) + 1);
+    numbers.push_back(
+        highest_attempt_directory(context_.options.runs, state_.trials.at(trial).id()) + 1);
   }
   return numbers;
 }
@@ -140,8 +141,8 @@ const std::string& Claims::provenance_on(const std::string& gpu) {
 
 void Claims::claim_one(WorkerSlot& slot, std::size_t trial, std::int64_t at_least,
                        results::Batch& batch) {
-  const TrialPlan& plan = trials_.at(trial).plan;
-  const std::string& id = trials_.at(trial).id();
+  const TrialPlan& plan = state_.trials.at(trial).plan;
+  const std::string& id = state_.trials.at(trial).id();
   results::NewAttempt begun;
   begun.trial_id = id;
   begun.planned_from = plan.planned_from;
@@ -164,13 +165,13 @@ void Claims::claim_one(WorkerSlot& slot, std::size_t trial, std::int64_t at_leas
   const results::Claim claim = batch.begin_attempt(begun);
   const results::AttemptRef* attempt = std::get_if<results::AttemptRef>(&claim);
   if (attempt == nullptr) {
-    trials_.settle_elsewhere(trial);
-    next_.claim_lost = true;
+    state_.trials.settle_elsewhere(trial);
+    state_.claim_lost = true;
     return;
   }
   LiveAttempt& live =
-      attempts_.add(protocol::TrialDirectory(context_.options.runs, id, attempt->number), *attempt,
-                    trials_.metric_of(trial), AttemptState::claimed);
+      state_.attempts.add(protocol::TrialDirectory(context_.options.runs, id, attempt->number),
+                          *attempt, state_.trials.metric_of(trial), AttemptState::claimed);
   context_.ingest.expect(batch, live.attempt);
   live.begun = begun;
   if (begun.resume) {
@@ -178,70 +179,48 @@ void Claims::claim_one(WorkerSlot& slot, std::size_t trial, std::int64_t at_leas
   }
   live.trial = trial;
   live.slot = slot.name;
-  trials_.settle_assigned(trial);
+  state_.trials.settle_assigned(trial);
   slot.ready.push_back(&live);
 }
 
-void Claims::prepare(LiveAttempt& live) {
-  fault_point("claimed");
-  const sweeps::Sweep& sweep = context_.sweep;
-  const sweeps::SweepTrial& what = *trials_.at(live.trial).what;
-  protocol::TrialFile file;
-  file.trial_id = live.attempt.trial_id;
-  file.attempt = live.attempt.number;
-  file.config = what.config;
-  for (const std::string& task : what.config.tasks) {
-    file.tasks.push_back(sweep.tasks.at(task));
-    const auto digest = context_.planning.data_digests.find(task);
-    if (digest != context_.planning.data_digests.end()) file.data_digests[task] = digest->second;
-  }
-  if (const std::string& backbone = what.config.backbone; !backbone.empty()) {
-    file.backbone_folder = sweep.backbone_folders.at(backbone);
-    file.backbone_digest = sweep.backbone_digests.at(backbone);
-  }
-  file.data_folders = context_.locations.data_folders;
-  file.threads = context_.options.threads;
-  const SlotDevice device = context_.launcher.device(live.slot);
-  file.device = device.kind;
-  file.device_uuid = device.uuid;
-  file.device_memory_mib = device.memory_mib;
-  file.resume = live.begun.resume;
-  const bool created = make_attempt_directory(live.directory, file, live.begun, live.resume_from);
-  live.become(created ? AttemptState::prepared : AttemptState::vanished);
-  if (!created) return;
-  fault_point("directory_made");
-  attempts_.watch(live);
-}
-
 bool Claims::prepare_one() {
-  if (!course_.claiming()) return false;
-  for (auto& [name, slot] : slots_.all()) {
+  if (!state_.course.claiming()) return false;
+  for (auto& [name, slot] : state_.slots.all()) {
     for (LiveAttempt* live : slot.ready) {
       if (live->state() != AttemptState::claimed) continue;
-      prepare(*live);
+      prepare(context_, state_, *live);
       return true;
     }
   }
   return false;
 }
 
-void Claims::give(WorkerSlot& slot) {
+std::optional<std::string> Claims::give(WorkerSlot& slot) {
   const bool open = slot.state() == SlotState::empty || slot.state() == SlotState::serving;
-  if (!open || !slot.all_ends_clean()) return;
+  if (!open || !slot.all_ends_clean()) return std::nullopt;
   while (!slot.ready.empty() && (!slot.has_worker() || context_.launcher.workers_stay())) {
     LiveAttempt& live = *slot.ready.front();
-    if (to_give_back(slot, live)) return;
+    if (reaches_no_worker(state_, guard_, slot, live)) return std::nullopt;
     if (live.state() == AttemptState::claimed) {
       // For a busy worker, prepare_one() creates directories one by one, and the loop handles other
       // events in between.
-      if (!slot.given.empty()) return;
-      prepare(live);
+      if (!slot.given.empty()) return std::nullopt;
+      prepare(context_, state_, live);
     }
-    if (live.state() == AttemptState::vanished) return;
+    if (live.state() == AttemptState::vanished) return std::nullopt;
     if (slot.has_worker()) {
       slot.worker().submit(live.directory.folder());
-    } else if (slot.not_before > context_.loop.now() || !start_worker(slot, live)) {
-      return;
+    } else {
+      if (slot.not_before > context_.loop.now()) return std::nullopt;
+      slot.code = state_.code.capture();
+      if (!state_.course.claiming()) return std::nullopt;  // the code changed
+      try {
+        slot.serve(
+            context_.launcher.start(slot.name, live.directory.folder(),
+                                    [&slot](WorkerEnd end) { slot.report_end(std::move(end)); }));
+      } catch (const Error& error) {
+        return error.what();
+      }
     }
     fault_point("given");
     slot.ready.pop_front();
@@ -256,85 +235,18 @@ void Claims::give(WorkerSlot& slot) {
       live.launch.pid_namespace = context_.here.pid_namespace;
       live.launch.time = context_.loop.wall_seconds();
       protocol::log_launch(live.directory, live.launch);
-      attempts_.note_launch(live);
+      state_.attempts.note_launch(live);
     }
-    if (slot.given.size() == 1) slots_.front_changed(slot);
+    if (slot.given.size() == 1) state_.slots.front_changed(slot);
   }
-}
-
-bool Claims::start_worker(WorkerSlot& slot, LiveAttempt& live) {
-  slot.code = code_.capture();
-  if (!course_.claiming()) return false;  // the code changed
-  try {
-    slot.serve(context_.launcher.start(slot.name, live.directory.folder(), [&slot](WorkerEnd end) {
-      slot.report_end(std::move(end));
-    }));
-    return true;
-  } catch (const Error& error) {
-    outcomes_.launch_failed(slot, error.what(), "");
-    return false;
-  }
-}
-
-void Claims::record_launches() {
-  for (const LiveAttempt* live : attempts_.take_launched()) {
-    next_.writes.push_back([attempt = live->attempt, launch = live->launch](results::Batch& batch) {
-      batch.record_launch(attempt, launch);
-    });
-  }
-}
-
-bool Claims::to_give_back(const WorkerSlot& slot, const LiveAttempt& live) const {
-  return !course_.claiming() || slot.broken || slot.is_lost() || guard_.is_disabled(slot) ||
-         live.verdict == Verdict::cancelled || live.state() == AttemptState::vanished;
-}
-
-bool Claims::any_to_give_back(const WorkerSlot& slot) const {
-  return std::any_of(slot.ready.begin(), slot.ready.end(),
-                     [&](const LiveAttempt* live) { return to_give_back(slot, *live); });
-}
-
-std::string Claims::why_given_back(const WorkerSlot& slot) const {
-  if (course_.phase != Course::Phase::running)
-    return "the run was stopped before the trial started";
-  if (!course_.problem.empty()) return "an error ended the run before the trial started";
-  return fmt::format("slot {} was disabled before the trial started", slot.name);
-}
-
-void Claims::give_ready_back(WorkerSlot& slot) {
-  for (LiveAttempt* live : std::deque<LiveAttempt*>(slot.ready)) {
-    if (!to_give_back(slot, *live)) continue;
-    if (live->state() == AttemptState::claimed) prepare(*live);
-    if (live->state() == AttemptState::vanished) {
-      withdraw_claim(*live, slot);
-      continue;
-    }
-    const bool cancelled = live->verdict == Verdict::cancelled;
-    results::Ending ending;
-    ending.outcome = cancelled ? Outcome::cancelled : Outcome::never_started;
-    ending.reason = cancelled ? kCancelledByUser : why_given_back(slot);
-    ending.time = context_.loop.wall_seconds();
-    outcomes_.conclude_attempt(*live, ending);
-    outcomes_.remove_from_slot(*live, slot);
-  }
-}
-
-// The checkpoint existed when the trial was planned. Its writer, which was considered dead, has
-// removed it since.
-void Claims::withdraw_claim(const LiveAttempt& live, WorkerSlot& slot) {
-  context_.observer.note(fmt::format("{}: checkpoint {} no longer exists; planned again",
-                                     live.attempt.trial_id, live.resume_from.string()));
-  next_.writes.push_back(
-      [attempt = live.attempt](results::Batch& batch) { batch.forget_attempt(attempt); });
-  next_.withdrawn.push_back(live.trial);
-  outcomes_.remove_from_slot(live, slot);
+  return std::nullopt;
 }
 
 void Claims::close_idle_workers() {
   const EventLoop::Time now = context_.loop.now();
-  const bool no_more = !course_.claiming() || trials_.schedule().waiting() == 0;
+  const bool no_more = !state_.course.claiming() || state_.trials.schedule().waiting() == 0;
   std::vector<std::string> to_release;
-  for (auto& [name, slot] : slots_.all()) {
+  for (auto& [name, slot] : state_.slots.all()) {
     const bool idle = slot.line() == 0 && slot.ended.empty() &&
                       (no_more || slot.retired || guard_.is_disabled(slot));
     // A worker that takes a single trial and has finished it must end, even if trials wait for its
@@ -344,7 +256,7 @@ void Claims::close_idle_workers() {
     if (idle && !slot.has_worker() && !slot.broken) to_release.push_back(name);
   }
   for (const std::string& name : to_release) {
-    slots_.release(name);
+    state_.slots.release(name);
     looked_for_slots_ = {};  // there is room again
     if (shares_) shares_->look_again();
   }

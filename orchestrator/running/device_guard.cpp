@@ -78,10 +78,10 @@ void DeviceGuard::settle_committed() {
 }
 
 void DeviceGuard::excuse(const DeviceHealth::Failure& failure) {
-  SweepMember& member = trials_.at(failure.trial);
+  SweepMember& member = state_.trials.at(failure.trial);
   if (member.standing == Standing::elsewhere) return;
   // Reads the current facts, since a retry must not undo a cancellation by the user.
-  const results::TrialFacts facts = trials_.facts_of({failure.trial}).front();
+  const results::TrialFacts facts = state_.trials.facts_of({failure.trial}).front();
   if (facts.cancelled || facts.retried_after >= failure.attempt ||
       (member.standing == Standing::settled && member.plan.state != sweeps::TrialState::failed)) {
     return;
@@ -92,16 +92,16 @@ void DeviceGuard::excuse(const DeviceHealth::Failure& failure) {
   member.retried_after = failure.attempt;
   member.unbegun = 0;
   if (member.standing == Standing::assigned) return;
-  trials_.unsettle(failure.trial);
-  trials_.replan(failure.trial);
+  state_.trials.unsettle(failure.trial);
+  state_.trials.replan(failure.trial);
 }
 
 void DeviceGuard::bar_slots() {
   std::set<std::string> at_work;
-  for (const auto& [name, slot] : slots_.all()) {
+  for (const auto& [name, slot] : state_.slots.all()) {
     if (!slot.device.empty() && slot.line() > 0) at_work.insert(slot.device);
   }
-  for (auto& [name, slot] : slots_.all()) {
+  for (auto& [name, slot] : state_.slots.all()) {
     slot.barred =
         is_disabled(slot) || (!slot.device.empty() && health_.must_wait(slot.device, at_work));
   }
@@ -109,7 +109,7 @@ void DeviceGuard::bar_slots() {
 
 bool DeviceGuard::may_have(const WorkerSlot& slot, std::size_t trial) const {
   if (slot.device.empty() || !health_.blames(slot.device, trial)) return true;
-  return !slots_.any([&](const WorkerSlot& other) {
+  return !state_.slots.any([&](const WorkerSlot& other) {
     return !other.device.empty() && other.device != slot.device && !other.broken &&
            !health_.is_disabled(other.device) && !health_.blames(other.device, trial);
   });

@@ -7,8 +7,7 @@
 
 #include "orchestrator/planning/device_health.h"
 #include "orchestrator/running/run_context.h"
-#include "orchestrator/running/trial_table.h"
-#include "orchestrator/running/worker_slot.h"
+#include "orchestrator/running/run_state.h"
 
 namespace petlab::orchestrator {
 
@@ -17,8 +16,7 @@ namespace petlab::orchestrator {
 /// that failed because of it are retried; a `retry` line in their decisions records the reason.
 class DeviceGuard {
  public:
-  DeviceGuard(RunContext& context, TrialTable& trials, SlotTable& slots)
-      : context_(context), trials_(trials), slots_(slots) {}
+  DeviceGuard(RunContext& context, RunState& state) : context_(context), state_(state) {}
 
   /// Record how an attempt ended. `why` is one line.
   void finished(const LiveAttempt& live, const WorkerSlot& slot);
@@ -47,8 +45,7 @@ class DeviceGuard {
   void excuse(const DeviceHealth::Failure& failure);
 
   RunContext& context_;
-  TrialTable& trials_;
-  SlotTable& slots_;
+  RunState& state_;
   DeviceHealth health_;
   std::map<std::string, Known> known_;
 };

@@ -18,7 +18,7 @@ constexpr auto kSilentAtEnd = std::chrono::seconds(30);
 void Limits::check() {
   const EventLoop::Time now = context_.loop.now();
   const EventLoop::Clock::duration passed = now - std::exchange(checked_, now);
-  for (auto& [name, slot] : slots_.all()) {
+  for (auto& [name, slot] : state_.slots.all()) {
     if (slot.has_live_worker()) check(slot, now, passed);
   }
 }

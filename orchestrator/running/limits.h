@@ -1,7 +1,7 @@
 #pragma once
 
 #include "orchestrator/running/run_context.h"
-#include "orchestrator/running/worker_slot.h"
+#include "orchestrator/running/run_state.h"
 
 namespace petlab::orchestrator {
 
@@ -9,8 +9,8 @@ namespace petlab::orchestrator {
 /// those that were asked to end. Also notifies the user of silent workers.
 class Limits {
  public:
-  Limits(RunContext& context, SlotTable& slots)
-      : context_(context), slots_(slots), checked_(context.loop.now()) {}
+  Limits(RunContext& context, RunState& state)
+      : context_(context), state_(state), checked_(context.loop.now()) {}
   void check();
 
  private:
@@ -18,7 +18,7 @@ class Limits {
   void note_silence(LiveAttempt& front, EventLoop::Time now);
 
   RunContext& context_;
-  SlotTable& slots_;
+  RunState& state_;
   EventLoop::Time checked_;
 };
 

@@ -76,9 +76,8 @@ std::string place_of(const WorkerSlot& slot) {
 
 }  // namespace
 
-Neighbours::Neighbours(RunContext& context, std::optional<SharedPlaces> places, TrialTable& trials,
-                       SlotTable& slots)
-    : context_(context), places_(std::move(places)), trials_(trials), slots_(slots) {
+Neighbours::Neighbours(RunContext& context, RunState& state, std::optional<SharedPlaces> places)
+    : context_(context), state_(state), places_(std::move(places)) {
   if (!places_) return;
   mine_.sweep = context.sweep.name;
   mine_.places = places_->places;
@@ -101,10 +100,10 @@ void Neighbours::announce(std::int64_t wants) {
                     static_cast<double>(mine_.holds) / weight_of(mine_);
   }
   served_at_ = now;
-  mine_.holds = std::count_if(slots_.all().begin(), slots_.all().end(),
+  mine_.holds = std::count_if(state_.slots.all().begin(), state_.slots.all().end(),
                               [](const auto& entry) { return !entry.second.retired; });
   mine_.wants = std::max<std::int64_t>(0, wants);
-  mine_.priority = trials_.schedule().highest_priority().value_or(mine_.priority);
+  mine_.priority = state_.trials.schedule().highest_priority().value_or(mine_.priority);
   const bool news = first || mine_.holds != announced_.holds || mine_.wants != announced_.wants ||
                     mine_.priority != announced_.priority;
   if (!news && now - announced_at_ < kRenew) return;
@@ -188,7 +187,7 @@ std::string Neighbours::why_no_slot() const {
 // twice for one need.
 std::vector<RunNeeds> Neighbours::others_after_yields(EventLoop::Time now) {
   std::erase_if(yielded_, [&](const Yielded& yielded) {
-    return slots_.find(yielded.slot) == nullptr && now - yielded.at > kTaken;
+    return state_.slots.find(yielded.slot) == nullptr && now - yielded.at > kTaken;
   });
   std::vector<RunNeeds> others = others_;
   for (const Yielded& yielded : yielded_) {
@@ -205,9 +204,9 @@ void Neighbours::yield_slots() {
   read_others();
   const EventLoop::Time now = context_.loop.now();
   if (others_.empty()) return;
-  for (auto& [name, slot] : slots_.all()) {
-    if (!slot.takes_claims(trials_.schedule(), now) ||
-        slot.line() >= slots_.line_length(slot, trials_.schedule())) {
+  for (auto& [name, slot] : state_.slots.all()) {
+    if (!slot.takes_claims(state_.trials.schedule(), now) ||
+        slot.line() >= state_.slots.line_length(slot, state_.trials.schedule())) {
       continue;
     }
     const std::vector<RunNeeds> others = others_after_yields(now);

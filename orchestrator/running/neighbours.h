@@ -10,8 +10,7 @@
 #include "orchestrator/planning/fair_turns.h"
 #include "orchestrator/running/event_loop.h"
 #include "orchestrator/running/run_context.h"
-#include "orchestrator/running/trial_table.h"
-#include "orchestrator/running/worker_slot.h"
+#include "orchestrator/running/run_state.h"
 
 namespace petlab::orchestrator {
 
@@ -21,8 +20,7 @@ namespace petlab::orchestrator {
 class Neighbours {
  public:
   /// `places`: of the launcher; absent: it shares no slots with other runs, and nothing happens.
-  Neighbours(RunContext& context, std::optional<SharedPlaces> places, TrialTable& trials,
-             SlotTable& slots);
+  Neighbours(RunContext& context, RunState& state, std::optional<SharedPlaces> places);
   ~Neighbours();
   Neighbours(const Neighbours&) = delete;
   Neighbours& operator=(const Neighbours&) = delete;
@@ -51,9 +49,8 @@ class Neighbours {
   std::vector<RunNeeds> others_after_yields(EventLoop::Time now);
 
   RunContext& context_;
+  RunState& state_;
   std::optional<SharedPlaces> places_;
-  TrialTable& trials_;
-  SlotTable& slots_;
   std::optional<LockFile> file_;
   RunNeeds mine_;
   RunNeeds announced_;  // as the file has them

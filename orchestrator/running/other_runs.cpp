@@ -43,24 +43,24 @@ bool OtherRuns::clear_up() {
   return recovered.attempts > 0;
 }
 
-std::optional<EventLoop::Time> OtherRuns::next_look(const Course& course) const {
+std::optional<EventLoop::Time> OtherRuns::next_look() const {
   if (recovery_.under_way()) return looked_ + kLookAtDying;
-  if (course.claiming() && !trials_.elsewhere().empty()) return looked_ + kLook;
+  if (state_.course.claiming() && !state_.trials.elsewhere().empty()) return looked_ + kLook;
   return std::nullopt;
 }
 
-void OtherRuns::look(bool cleared_up, bool idle, Course& course, NextCommit& next) {
+void OtherRuns::look(bool cleared_up) {
   const std::int64_t version = context_.store.read().data_version();
-  const bool lost_a_claim = std::exchange(next.claim_lost, false);
+  const bool lost_a_claim = std::exchange(state_.claim_lost, false);
   // If nothing was written to the database, only a death can have changed something.
   if (version != seen_version_ || cleared_up || lost_a_claim || looked_ - planned_ >= kPlan) {
     seen_version_ = version;
     planned_ = looked_;
     plan_elsewhere();
   }
-  if (idle && unknown_ > 0 && unknown_ == trials_.elsewhere().size() &&
-      trials_.schedule().waiting() == 0) {
-    course.problem = fmt::format("{} trial(s) {}", unknown_, unknown_hint_);
+  if (state_.attempts.empty() && unknown_ > 0 && unknown_ == state_.trials.elsewhere().size() &&
+      state_.trials.schedule().waiting() == 0) {
+    state_.course.problem = fmt::format("{} trial(s) {}", unknown_, unknown_hint_);
   }
 }
 
@@ -68,13 +68,14 @@ void OtherRuns::plan_elsewhere() {
   unknown_ = 0;
   bool any_in_queue = false;
   bool any_lasting = false;
-  const std::vector<std::size_t> trials(trials_.elsewhere().begin(), trials_.elsewhere().end());
-  const std::vector<results::TrialFacts> facts = trials_.facts_of(trials);
+  const std::vector<std::size_t> trials(state_.trials.elsewhere().begin(),
+                                        state_.trials.elsewhere().end());
+  const std::vector<results::TrialFacts> facts = state_.trials.facts_of(trials);
   fault_point("facts_read");
   for (std::size_t at = 0; at < trials.size(); ++at) {
-    TrialPlan plan = trials_.plan_from(trials[at], facts[at]);
+    TrialPlan plan = state_.trials.plan_from(trials[at], facts[at]);
     if (plan.state != TrialState::running) {
-      trials_.settle(trials[at], std::move(plan));
+      state_.trials.settle(trials[at], std::move(plan));
     } else if (recovery_.has_lasting_worker(facts[at].attempts.back().begun.owner)) {
       ++unknown_;
       any_lasting = true;
@@ -93,7 +94,7 @@ void OtherRuns::plan_elsewhere() {
                         "use `petlab retry --declare-dead`";
 }
 
-void OtherRuns::look_at_decisions(const std::function<void(std::size_t)>& cancel_assigned) {
+void OtherRuns::look_at_decisions() {
   // The data version shows what others have written. If this run holds the database, others post to
   // its inbox instead.
   const bool posted = context_.store.alone() && read_inbox(context_.store, context_.options.runs);
@@ -102,24 +103,22 @@ void OtherRuns::look_at_decisions(const std::function<void(std::size_t)>& cancel
   decisions_version_ = version;
   std::set<std::size_t> cancelled;
   for (const results::Decided& decision : results::decided(context_.store.read())) {
-    const std::optional<std::size_t> trial = trials_.find(decision.trial_id);
+    const std::optional<std::size_t> trial = state_.trials.find(decision.trial_id);
     if (!trial) continue;
     if (decision.cancelled) cancelled.insert(*trial);
-    decided(*trial, decision, cancel_assigned);
+    decided(*trial, decision);
   }
   // A cancellation that the user took back is missing from the decisions.
-  for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
-    if (trials_.at(trial).cancelled && !cancelled.contains(trial)) {
-      const SweepMember& member = trials_.at(trial);
-      decided(trial, {member.id(), false, member.retried_after, member.renewed_after},
-              cancel_assigned);
+  for (std::size_t trial = 0; trial < state_.trials.size(); ++trial) {
+    if (state_.trials.at(trial).cancelled && !cancelled.contains(trial)) {
+      const SweepMember& member = state_.trials.at(trial);
+      decided(trial, {member.id(), false, member.retried_after, member.renewed_after});
     }
   }
 }
 
-void OtherRuns::decided(std::size_t trial, const results::Decided& now,
-                        const std::function<void(std::size_t)>& cancel_assigned) {
-  SweepMember& member = trials_.at(trial);
+void OtherRuns::decided(std::size_t trial, const results::Decided& now) {
+  SweepMember& member = state_.trials.at(trial);
   if (member.cancelled == now.cancelled && member.retried_after == now.retried_after &&
       member.renewed_after == now.renewed_after) {
     return;
@@ -130,12 +129,12 @@ void OtherRuns::decided(std::size_t trial, const results::Decided& now,
   member.unbegun = 0;
   if (member.standing == Standing::elsewhere) return;  // planned with the others
   if (member.standing == Standing::assigned) {
-    if (now.cancelled) cancel_assigned(trial);
+    if (now.cancelled) state_.cancel(trial, context_.loop.now());
     return;
   }
   const TrialState before = member.plan.state;
-  trials_.unsettle(trial);
-  trials_.replan(trial);
+  state_.trials.unsettle(trial);
+  state_.trials.replan(trial);
   if (member.plan.state == before) return;
   if (member.standing == Standing::waiting) {
     context_.observer.note(fmt::format("{} is pending again: {}", member.id(), member.plan.why));

@@ -4,11 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "orchestrator/host/fault_point.h"
 #include "orchestrator/planning/blame.h"
+#include "orchestrator/running/preparation.h"
 #include "protocol/attempt_log.h"
 
 namespace petlab::orchestrator {
@@ -24,35 +24,31 @@ constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
 
 }  // namespace
 
-void Outcomes::read_events() {
-  for (LiveAttempt* live : attempts_.take_news()) {
-    if (!live->is_over()) read_events(*live);
-    if (live->is_over()) remove_from_slot(*live, slots_.at(live->slot));
+void Outcomes::read_events(Changes& changes) {
+  for (LiveAttempt* live : state_.attempts.take_news()) {
+    if (!live->is_over()) read_events(*live, changes);
+    if (live->is_over()) remove_from_slot(*live, state_.slots.at(live->slot));
   }
 }
 
-void Outcomes::read_events(LiveAttempt& live) {
-  WorkerSlot& slot = slots_.at(live.slot);
-  const auto events = std::make_shared<NewEvents>(context_.ingest.look(live.attempt, kMaxBytes));
-  const IngestUpdate& update = events->update();
-  next_.writes.push_back([this, events](results::Batch& batch) {
-    context_.ingest.store(batch, *events);
-    fault_point("events_read");
-  });
+void Outcomes::read_events(LiveAttempt& live, Changes& changes) {
+  WorkerSlot& slot = state_.slots.at(live.slot);
+  changes.events.push_back(context_.ingest.look(live.attempt, kMaxBytes));
+  const IngestUpdate& update = changes.events.back().update();
   if (update.lines > 0) live.reported.heard = context_.loop.now();
-  if (update.started) has_begun(live, slot);
-  if (update.started && !code_.reported(update.started->provenance) && !update.over) {
+  if (update.started) has_begun(live, slot, changes);
+  if (update.started && !state_.code.reported(update.started->provenance) && !update.over) {
     slot.ask_to_stop(context_.loop.now());
   }
   note_progress(live, slot, update);
-  if (update.more) attempts_.mark_news(live);
-  if (update.over) handle_reported_end(live, slot, *update.over);
+  if (update.more) state_.attempts.mark_news(live);
+  if (update.over) handle_reported_end(live, slot, *update.over, changes);
 }
 
-void Outcomes::has_begun(LiveAttempt& live, WorkerSlot& slot) {
+void Outcomes::has_begun(LiveAttempt& live, WorkerSlot& slot, Changes& changes) {
   // An adopted attempt may have begun already.
   if (live.state() != AttemptState::begun) live.become(AttemptState::begun);
-  trials_.at(live.trial).unbegun = 0;
+  state_.trials.at(live.trial).unbegun = 0;
   (live.worker_ended ? slot.ended_with(live).any_begun : slot.any_begun) = true;
   live.reported.started_at = context_.loop.now();
   live.reported.first_step = live.begun.resume ? live.begun.resume->step : 0;
@@ -66,9 +62,7 @@ void Outcomes::has_begun(LiveAttempt& live, WorkerSlot& slot) {
   live.launch.host = noted->host;
   live.launch.time = context_.loop.wall_seconds();
   protocol::log_launch(live.directory, live.launch);
-  next_.writes.push_back([attempt = live.attempt, launch = live.launch](results::Batch& batch) {
-    batch.record_launch(attempt, launch);
-  });
+  changes.launches.push_back({live.attempt, live.launch});
 }
 
 void Outcomes::note_progress(LiveAttempt& live, WorkerSlot& slot, const IngestUpdate& update) {
@@ -88,17 +82,14 @@ void Outcomes::note_progress(LiveAttempt& live, WorkerSlot& slot, const IngestUp
 }
 
 void Outcomes::handle_reported_end(LiveAttempt& live, WorkerSlot& slot,
-                                   const std::variant<protocol::Finished, protocol::Failed>& end) {
-  attempts_.unmark_news(live);
+                                   const std::variant<protocol::Finished, protocol::Failed>& end,
+                                   Changes& changes) {
+  state_.attempts.unmark_news(live);
   slot.pace.trial_ended();
   if (std::holds_alternative<protocol::Finished>(end)) {
     guard_.finished(live, slot);
     live.become(AttemptState::over);
-    TrialPlan plan = trials_.at(live.trial).plan;
-    plan.state = TrialState::done;
-    plan.latest = live.attempt.number;
-    plan.why = fmt::format("finished in attempt {}", live.attempt.number);
-    next_.over.emplace_back(live.trial, std::move(plan));
+    changes.over.push_back(live.trial);
     return;
   }
   const protocol::Failed& failed = std::get<protocol::Failed>(end);
@@ -106,7 +97,7 @@ void Outcomes::handle_reported_end(LiveAttempt& live, WorkerSlot& slot,
     if (shares_) {
       shares_->ran_out_of_memory(live, slot);
     } else {
-      trials_.schedule().set_alone(live.trial, false);
+      state_.trials.schedule().set_alone(live.trial, false);
     }
   }
   results::Ending ending;
@@ -114,7 +105,7 @@ void Outcomes::handle_reported_end(LiveAttempt& live, WorkerSlot& slot,
   ending.reason = failed.reason;
   ending.time = context_.loop.wall_seconds();
   ending.log_tail = last_lines_of(live, slot);
-  conclude_attempt(live, ending);
+  conclude_attempt(live, ending, changes);
   // After a protocol error, nothing that the worker writes is usable.
   if (failed.kind == "protocol" && !live.worker_ended) slot.kill(context_.loop.now());
   // After a device error, this process can compute nothing more. It exits by itself; being asked to
@@ -133,31 +124,30 @@ std::string Outcomes::last_lines_of(const LiveAttempt& live, WorkerSlot& slot) c
   return slot.has_worker() ? slot.worker().last_lines(live.directory.log()) : std::string();
 }
 
-void Outcomes::conclude_attempt(LiveAttempt& live, const results::Ending& ending) {
+void Outcomes::conclude_attempt(LiveAttempt& live, const results::Ending& ending,
+                                Changes& changes) {
   protocol::log_ending(live.directory, ending);
   fault_point("ending_logged");
-  next_.writes.push_back([attempt = live.attempt, ending](results::Batch& batch) {
-    batch.record_ending(attempt, ending);
-  });
-  next_.concluded.push_back(live.trial);
+  changes.endings.push_back({live.attempt, ending});
+  changes.over.push_back(live.trial);
   live.become(AttemptState::over);
 }
 
-void Outcomes::conclude_ended(WorkerSlot& slot) {
+void Outcomes::conclude_ended(WorkerSlot& slot, Changes& changes) {
   for (auto ended = slot.ended.begin(); ended != slot.ended.end();) {
-    ended = conclude_worker(slot, *ended) ? slot.ended.erase(ended) : std::next(ended);
+    ended = conclude_worker(slot, *ended, changes) ? slot.ended.erase(ended) : std::next(ended);
   }
 }
 
 // Judges a worker that is gone, once everything that its attempts have written is read. Returns
 // false if one turn cannot read all of it.
-bool Outcomes::conclude_worker(WorkerSlot& slot, EndedWorker& ended) {
+bool Outcomes::conclude_worker(WorkerSlot& slot, EndedWorker& ended, Changes& changes) {
   const std::deque<LiveAttempt*> given = ended.given;
   for (LiveAttempt* live : given) {
-    if (!live->is_over() && !attempts_.has_news(*live)) read_events(*live);
+    if (!live->is_over() && !state_.attempts.has_news(*live)) read_events(*live, changes);
   }
   const bool all_read = std::none_of(given.begin(), given.end(), [this](const LiveAttempt* live) {
-    return attempts_.has_news(*live);
+    return state_.attempts.has_news(*live);
   });
   if (!all_read) return false;
 
@@ -179,7 +169,7 @@ bool Outcomes::conclude_worker(WorkerSlot& slot, EndedWorker& ended) {
     case LaunchBlame::none:
       break;
     case LaunchBlame::refused:
-      course_.problem = to_string(ended.end);
+      state_.course.problem = to_string(ended.end);
       break;
     case LaunchBlame::taken_away:
       slot.not_before =
@@ -191,7 +181,7 @@ bool Outcomes::conclude_worker(WorkerSlot& slot, EndedWorker& ended) {
   }
   if (blame.never_begun) never_begun(*unfinished[*blame.never_begun], slot, what, lines);
   for (const std::size_t at : blame.to_try_alone) {
-    trials_.schedule().set_alone(unfinished[at]->trial, false);
+    state_.trials.schedule().set_alone(unfinished[at]->trial, false);
   }
   const double time = context_.loop.wall_seconds();
   for (std::size_t at = 0; at < unfinished.size(); ++at) {
@@ -202,7 +192,7 @@ bool Outcomes::conclude_worker(WorkerSlot& slot, EndedWorker& ended) {
     // so DeviceGuard counts theirs.
     const bool unbegun = blame.never_begun == at && context_.launcher.queue() != nullptr;
     if (died || unbegun) guard_.failed(*unfinished[at], slot, ending.reason);
-    conclude_attempt(*unfinished[at], ending);
+    conclude_attempt(*unfinished[at], ending, changes);
   }
   for (LiveAttempt* live : given) remove_from_slot(*live, slot);
   return true;
@@ -213,12 +203,12 @@ bool Outcomes::conclude_worker(WorkerSlot& slot, EndedWorker& ended) {
 // worker in another slot gets one more try, to show whether the slot or the trial is to blame.
 void Outcomes::never_begun(const LiveAttempt& live, const WorkerSlot& slot, const std::string& what,
                            const std::string& lines) {
-  SweepMember& member = trials_.at(live.trial);
+  SweepMember& member = state_.trials.at(live.trial);
   const bool on_one_slot = member.unbegun == 0 || member.unbegun_on == slot.name;
   member.unbegun_on = on_one_slot ? slot.name : "";
   if (++member.unbegun != kLaunchFailuresThatStop) return;
   const bool others =
-      slots_.any([](const WorkerSlot& other) { return !other.broken && !other.is_lost(); });
+      state_.slots.any([](const WorkerSlot& other) { return !other.broken && !other.is_lost(); });
   if (on_one_slot && slot.broken && others) {
     --member.unbegun;
     return;
@@ -227,7 +217,7 @@ void Outcomes::never_begun(const LiveAttempt& live, const WorkerSlot& slot, cons
       "{}: skipped in this run; three workers in a row exited before starting it: {}{}{}",
       live.attempt.trial_id, what, lines.empty() ? "" : "\n", lines);
   context_.observer.note(message);
-  if (course_.left.empty()) course_.left = message;
+  if (state_.course.left.empty()) state_.course.left = message;
 }
 
 void Outcomes::launch_failed(WorkerSlot& slot, const std::string& what, const std::string& lines) {
@@ -240,15 +230,15 @@ void Outcomes::launch_failed(WorkerSlot& slot, const std::string& what, const st
   failures.of_slot = slot.launch_failures;
   failures.of_run = launch_failures_;
   failures.slots = context_.options.slots;
-  failures.any_trial_runs =
-      slots_.any([](const WorkerSlot& other) { return other.has_worker() && other.any_begun; });
+  failures.any_trial_runs = state_.slots.any(
+      [](const WorkerSlot& other) { return other.has_worker() && other.any_begun; });
   failures.queue = context_.launcher.queue() != nullptr;
   const AfterLaunchFailure after = after_launch_failure(failures);
   const std::string output = lines.empty() ? "" : "\n" + lines;
-  if (after.stop_run && course_.problem.empty()) {
+  if (after.stop_run && state_.course.problem.empty()) {
     const std::string who =
         failures.queue ? "three jobs" : fmt::format("{} workers", launch_failures_);
-    course_.problem =
+    state_.course.problem =
         fmt::format("{} in a row exited before starting a trial: {}{}", who, what, output);
   }
   if (!after.stop_slot) return;
@@ -257,8 +247,9 @@ void Outcomes::launch_failed(WorkerSlot& slot, const std::string& what, const st
       "slot {} is disabled: three workers in a row exited before starting a trial: {}{}", slot.name,
       what, output);
   context_.observer.note(message);
-  if (!slots_.any([](const WorkerSlot& other) { return !other.broken && !other.is_lost(); })) {
-    course_.problem = message;
+  if (!state_.slots.any(
+          [](const WorkerSlot& other) { return !other.broken && !other.is_lost(); })) {
+    state_.course.problem = message;
   }
 }
 
@@ -267,7 +258,7 @@ void Outcomes::give_up(WorkerSlot& slot) {
   std::vector<std::string> trials;
   for (LiveAttempt* live : std::deque<LiveAttempt*>(slot.given)) {
     trials.push_back(live->attempt.trial_id);
-    trials_.settle_left(live->trial);
+    state_.trials.settle_left(live->trial);
     remove_from_slot(*live, slot);
   }
   const std::string message = fmt::format(
@@ -277,36 +268,69 @@ void Outcomes::give_up(WorkerSlot& slot) {
       trials.empty() ? "" : "; skipped in this run: ", fmt::join(trials, ", "));
   context_.observer.note(message);
   const bool any_other =
-      slots_.any([](const WorkerSlot& other) { return !other.broken && !other.is_lost(); });
-  std::string& why = any_other ? course_.left : course_.problem;
+      state_.slots.any([](const WorkerSlot& other) { return !other.broken && !other.is_lost(); });
+  std::string& why = any_other ? state_.course.left : state_.course.problem;
   if (why.empty()) why = message;
 }
 
-void Outcomes::settle_committed() {
-  const std::vector<std::size_t> concluded = std::exchange(next_.concluded, {});
-  const std::vector<std::size_t> withdrawn = std::exchange(next_.withdrawn, {});
-  std::vector<results::TrialFacts> facts;
-  if (!concluded.empty()) facts = trials_.facts_of(concluded);
-  for (std::size_t at = 0; at < concluded.size(); ++at) {
-    next_.over.emplace_back(concluded[at], trials_.plan_from(concluded[at], facts[at]));
-  }
-  if (!withdrawn.empty()) facts = trials_.facts_of(withdrawn);
-  for (std::size_t at = 0; at < withdrawn.size(); ++at) {
-    trials_.settle(withdrawn[at], trials_.plan_from(withdrawn[at], facts[at]));
-  }
-  for (auto& [trial, plan] : std::exchange(next_.over, {})) settle_over(trial, std::move(plan));
-  guard_.settle_committed();
+bool Outcomes::any_unstarted(const WorkerSlot& slot) const {
+  return std::any_of(slot.ready.begin(), slot.ready.end(), [&](const LiveAttempt* live) {
+    return reaches_no_worker(state_, guard_, slot, *live);
+  });
 }
 
-void Outcomes::settle_over(std::size_t trial, TrialPlan plan) {
-  const TrialState state = plan.state;
-  const std::string why = plan.why;
-  const std::string last_lines = plan.last_lines;
-  if (state == TrialState::done) ++finished_here_;
-  trials_.settle(trial, std::move(plan));
-  if (state == TrialState::running) return;  // another petlab has it already
-  context_.observer.trial_over(trials_.at(trial).id(), state,
-                               state == TrialState::done ? std::string() : why, last_lines);
+std::string Outcomes::why_unstarted(const WorkerSlot& slot) const {
+  if (state_.course.phase != Course::Phase::running)
+    return "the run was stopped before the trial started";
+  if (!state_.course.problem.empty()) return "an error ended the run before the trial started";
+  return fmt::format("slot {} was disabled before the trial started", slot.name);
+}
+
+void Outcomes::conclude_unstarted(WorkerSlot& slot, Changes& changes) {
+  for (LiveAttempt* live : std::deque<LiveAttempt*>(slot.ready)) {
+    if (!reaches_no_worker(state_, guard_, slot, *live)) continue;
+    if (live->state() == AttemptState::claimed) prepare(context_, state_, *live);
+    if (live->state() == AttemptState::vanished) {
+      // The checkpoint existed when the trial was planned. Its writer, which was considered dead,
+      // has removed it since.
+      context_.observer.note(fmt::format("{}: checkpoint {} no longer exists; planned again",
+                                         live->attempt.trial_id, live->resume_from.string()));
+      changes.withdrawn.push_back({live->attempt, live->trial});
+    } else {
+      const bool cancelled = live->verdict == Verdict::cancelled;
+      results::Ending ending;
+      ending.outcome = cancelled ? Outcome::cancelled : Outcome::never_started;
+      ending.reason = cancelled ? kCancelledByUser : why_unstarted(slot);
+      ending.time = context_.loop.wall_seconds();
+      conclude_attempt(*live, ending, changes);
+    }
+    remove_from_slot(*live, slot);
+  }
+}
+
+void Outcomes::settle(const Changes& changes) {
+  const auto each_plan = [this](const std::vector<std::size_t>& trials, const auto& take) {
+    if (trials.empty()) return;
+    const std::vector<results::TrialFacts> facts = state_.trials.facts_of(trials);
+    for (std::size_t at = 0; at < trials.size(); ++at) {
+      take(trials[at], state_.trials.plan_from(trials[at], facts[at]));
+    }
+  };
+  std::vector<std::size_t> unclaimed;
+  for (const Changes::Withdrawn& withdrawn : changes.withdrawn)
+    unclaimed.push_back(withdrawn.trial);
+  each_plan(unclaimed, [this](std::size_t trial, TrialPlan plan) {
+    state_.trials.settle(trial, std::move(plan));
+  });
+  each_plan(changes.over, [this](std::size_t trial, const TrialPlan& plan) {
+    const bool done = plan.state == TrialState::done;
+    if (done) ++finished_here_;
+    state_.trials.settle(trial, plan);
+    if (plan.state == TrialState::running) return;  // another petlab has it already
+    context_.observer.trial_over(state_.trials.at(trial).id(), plan.state,
+                                 done ? std::string() : plan.why, plan.last_lines);
+  });
+  guard_.settle_committed();
 }
 
 void Outcomes::remove_from_slot(const LiveAttempt& live, WorkerSlot& slot) {
@@ -315,8 +339,8 @@ void Outcomes::remove_from_slot(const LiveAttempt& live, WorkerSlot& slot) {
   std::erase(slot.given, &live);
   std::erase(slot.ready, &live);
   for (EndedWorker& ended : slot.ended) std::erase(ended.given, &live);
-  if (was_front) slots_.front_changed(slot);
-  attempts_.remove(live);
+  if (was_front) state_.slots.front_changed(slot);
+  state_.attempts.remove(live);
 }
 
 }  // namespace petlab::orchestrator

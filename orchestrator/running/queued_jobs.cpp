@@ -13,15 +13,14 @@
 
 namespace petlab::orchestrator {
 
-QueuedJobs::QueuedJobs(RunContext& context, JobQueue& queue, TrialTable& trials,
-                       LiveAttempts& attempts, SlotTable& slots)
-    : context_(context), queue_(queue), trials_(trials), attempts_(attempts), slots_(slots) {
+QueuedJobs::QueuedJobs(RunContext& context, RunState& state, JobQueue& queue)
+    : context_(context), state_(state), queue_(queue) {
   queue_.on_launch([this](const std::string& slot) { launches_.insert(slot); });
 }
 
 void QueuedJobs::log_launches() {
   for (const std::string& name : std::exchange(launches_, {})) {
-    WorkerSlot* slot = slots_.find(name);
+    WorkerSlot* slot = state_.slots.find(name);
     if (slot == nullptr || !slot->has_worker() || slot->given.empty()) continue;
     LiveAttempt& live = *slot->given.front();
     std::string code = std::move(live.launch.code);
@@ -31,20 +30,20 @@ void QueuedJobs::log_launches() {
     if (const auto began = slot->worker().began()) live.began = *began;
     protocol::log_launch(live.directory, live.launch);
     fault_point("launch_logged");
-    attempts_.note_launch(live);
+    state_.attempts.note_launch(live);
   }
 }
 
 void QueuedJobs::withdraw_waiting() {
-  for (auto& [name, slot] : slots_.all()) {
+  for (auto& [name, slot] : state_.slots.all()) {
     if (slot.waits() && !slot.any_begun) slot.ask_to_stop(context_.loop.now());
   }
 }
 
-void QueuedJobs::adopt_orphans(const std::function<void(std::size_t)>& cancel_assigned) {
+void QueuedJobs::adopt_orphans() {
   std::int64_t adopted = 0;
   const auto wanted = [this](const results::AttemptFacts& attempt) {
-    return trials_.find(attempt.attempt.trial_id) ||
+    return state_.trials.find(attempt.attempt.trial_id) ||
            (attempt.begun.sweep == context_.sweep.name &&
             !context_.options.left_out.contains(attempt.attempt.trial_id));
   };
@@ -52,12 +51,12 @@ void QueuedJobs::adopt_orphans(const std::function<void(std::size_t)>& cancel_as
                                        context_.options.owner, wanted)) {
     for (const results::AttemptFacts& attempt : orphans.attempts) {
       if (!wanted(attempt)) continue;
-      const std::optional<std::size_t> trial = trials_.find(attempt.attempt.trial_id);
+      const std::optional<std::size_t> trial = state_.trials.find(attempt.attempt.trial_id);
       if (settle_without_worker(attempt)) {
-        if (trial) trials_.replan(*trial);
+        if (trial) state_.trials.replan(*trial);
       } else if (trial) {
         adopt(attempt, *trial);
-        if (trials_.at(*trial).cancelled) cancel_assigned(*trial);
+        if (state_.trials.at(*trial).cancelled) state_.cancel(*trial, context_.loop.now());
         ++adopted;
       } else {
         adopt_stray(attempt);
@@ -105,14 +104,14 @@ bool QueuedJobs::settle_without_worker(const results::AttemptFacts& attempt) {
 
 void QueuedJobs::adopt(const results::AttemptFacts& facts, std::size_t trial) {
   const std::string name = *context_.launcher.acquire_slot();
-  WorkerSlot& slot = slots_.add(name);
-  slot.group = trials_.at(trial).what->config.backbone;
+  WorkerSlot& slot = state_.slots.add(name);
+  slot.group = state_.trials.at(trial).what->config.backbone;
   const std::optional<results::AttemptFacts> now =
       context_.store.read().attempt_facts(facts.attempt.trial_id, facts.attempt.number);
   slot.any_begun = now && now->started_at.has_value();
-  LiveAttempt& live = attempts_.add(
+  LiveAttempt& live = state_.attempts.add(
       protocol::TrialDirectory(context_.options.runs, facts.attempt.trial_id, facts.attempt.number),
-      facts.attempt, trials_.metric_of(trial),
+      facts.attempt, state_.trials.metric_of(trial),
       slot.any_begun ? AttemptState::begun : AttemptState::given);
   live.begun = facts.begun;
   if (facts.launch) live.launch = *facts.launch;
@@ -124,10 +123,10 @@ void QueuedJobs::adopt(const results::AttemptFacts& facts, std::size_t trial) {
   slot.given.push_back(&live);
   const results::Launch& launch = slot.worker().launch();
   if (live.launch.job != launch.job || live.launch.host != launch.host) launches_.insert(name);
-  slots_.front_changed(slot);
-  attempts_.watch(live);
-  attempts_.mark_news(live);
-  trials_.settle_assigned(trial);
+  state_.slots.front_changed(slot);
+  state_.attempts.watch(live);
+  state_.attempts.mark_news(live);
+  state_.trials.settle_assigned(trial);
 }
 
 // Stops a job whose trial is no longer in the sweep: its result is not needed, and no run would

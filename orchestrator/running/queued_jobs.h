@@ -8,8 +8,7 @@
 
 #include "orchestrator/recovery/adoption.h"
 #include "orchestrator/running/run_context.h"
-#include "orchestrator/running/trial_table.h"
-#include "orchestrator/running/worker_slot.h"
+#include "orchestrator/running/run_state.h"
 
 namespace petlab::orchestrator {
 
@@ -17,15 +16,14 @@ namespace petlab::orchestrator {
 /// orchestrators, which continue under this one.
 class QueuedJobs {
  public:
-  QueuedJobs(RunContext& context, JobQueue& queue, TrialTable& trials, LiveAttempts& attempts,
-             SlotTable& slots);
+  QueuedJobs(RunContext& context, RunState& state, JobQueue& queue);
 
   /// Logs the launches that the queue has reported.
   void log_launches();
   /// Removes waiting jobs from the queue, since no more trials are to begin.
   void withdraw_waiting();
-  /// Adopts the jobs of dead orchestrators. `cancel_assigned` stops an attempt of this run.
-  void adopt_orphans(const std::function<void(std::size_t trial)>& cancel_assigned);
+  /// Adopts the jobs of dead orchestrators.
+  void adopt_orphans();
   /// Records the ends of jobs whose trials are no longer in the sweep.
   void conclude_strays();
   bool any_strays() const { return !strays_.empty(); }
@@ -48,10 +46,8 @@ class QueuedJobs {
   void adopt_stray(const results::AttemptFacts& facts);
 
   RunContext& context_;
+  RunState& state_;
   JobQueue& queue_;
-  TrialTable& trials_;
-  LiveAttempts& attempts_;
-  SlotTable& slots_;
   std::list<Orphans> orphans_;  // held until the end
   std::list<Stray> strays_;
   std::set<std::string> launches_;  // slots whose launch() has changed

@@ -2,7 +2,7 @@
 // and the next claims in one transaction. Directories are created and workers started only after
 // the commit. What short trials do within kGroup shares a transaction, while workers continue with
 // earlier claims. Other processes wait for the transaction, so files are read and written before
-// it, and it only stores the results (NextCommit).
+// it, and it only stores the results (Changes).
 #include "orchestrator/running/run.h"
 
 #include <fmt/format.h>
@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "orchestrator/host/fault_point.h"
+#include "orchestrator/running/changes.h"
 #include "orchestrator/running/claims.h"
-#include "orchestrator/running/code_watch.h"
 #include "orchestrator/running/device_guard.h"
 #include "orchestrator/running/limits.h"
 #include "orchestrator/running/neighbours.h"
@@ -20,6 +20,7 @@
 #include "orchestrator/running/outcomes.h"
 #include "orchestrator/running/queued_jobs.h"
 #include "orchestrator/running/run_context.h"
+#include "orchestrator/running/run_state.h"
 #include "orchestrator/running/run_status.h"
 #include "orchestrator/running/shares.h"
 
@@ -74,17 +75,11 @@ class Run::Impl {
         ingest_(store, options_.runs),
         context_{loop,     store,    launcher, sweep,       locations,
                  options_, observer, ingest_,  this_host(), {}},
-        trials_(context_),
-        attempts_(loop),
-        slots_(launcher, loop),
-        others_(context_, trials_),
-        limits_(context_, slots_) {
+        state_(context_) {
     if (SharedDevices* devices = launcher.shared_devices()) {
-      shares_.emplace(context_, *devices, trials_, slots_, guard_);
+      shares_.emplace(context_, *devices, state_, guard_);
     }
-    if (JobQueue* queue = launcher.queue()) {
-      jobs_.emplace(context_, *queue, trials_, attempts_, slots_);
-    }
+    if (JobQueue* queue = launcher.queue()) jobs_.emplace(context_, state_, *queue);
   }
 
   RunResult execute();
@@ -103,6 +98,7 @@ class Run::Impl {
   void transact(EventLoop::Time now);
   void acquire_slots(EventLoop::Time now);
   void collect_ends();
+  void give_to_workers();
   void look_elsewhere();
 
   void tick(EventLoop::Time now);
@@ -111,27 +107,20 @@ class Run::Impl {
   RunStatus status() const;
 
   void go_to(Phase phase);
-  void cancel_assigned(std::size_t trial);
   void end_workers_after_error() noexcept;
 
   RunOptions options_;
   Ingest ingest_;
   RunContext context_;
-  Course course_;
-  NextCommit next_;
-  TrialTable trials_;
-  LiveAttempts attempts_;
-  SlotTable slots_;
-  Neighbours neighbours_{context_, context_.launcher.shared_places(), trials_, slots_};
-  DeviceGuard guard_{context_, trials_, slots_};
-  OtherRuns others_;
-  Limits limits_;
+  RunState state_;
+  Neighbours neighbours_{context_, state_, context_.launcher.shared_places()};
+  DeviceGuard guard_{context_, state_};
+  OtherRuns others_{context_, state_};
+  Limits limits_{context_, state_};
   std::optional<Shares> shares_;    // if the launcher has shared devices
   std::optional<QueuedJobs> jobs_;  // if the launcher has a queue
-  CodeWatch code_{context_, course_};
-  Outcomes outcomes_{context_, course_, next_, trials_, attempts_, slots_, shares_, guard_, code_};
-  Claims claims_{context_, course_, next_,  trials_,   attempts_,
-                 slots_,   shares_, guard_, outcomes_, code_};
+  Outcomes outcomes_{context_, state_, guard_, shares_};
+  Claims claims_{context_, state_, guard_, shares_};
   int interrupts_ = 0;  // by signals of the user
   EventLoop::Time committed_;
   EventLoop::Time next_tick_;
@@ -163,14 +152,14 @@ RunResult Run::Impl::execute() {
     end_workers_after_error();
     throw;
   }
-  slots_.release_all();
+  state_.slots.release_all();
   if (jobs_) jobs_->release_orphans();
   report(true);
   RunResult result;
   result.status = status();
-  result.interrupted = course_.phase != Phase::running;
-  result.problem = course_.problem;
-  if (result.problem.empty() && trials_.any_left()) result.problem = course_.left;
+  result.interrupted = state_.course.phase != Phase::running;
+  result.problem = state_.course.problem;
+  if (result.problem.empty() && state_.trials.any_left()) result.problem = state_.course.left;
   return result;
 }
 
@@ -187,37 +176,38 @@ void Run::Impl::start() {
   };
   others_.start();
   // Planning very many trials takes a while, so signals are handled between parts.
-  const bool planned = trials_.plan_all([this] {
+  const bool planned = state_.trials.plan_all([this] {
     context_.loop.poll();
-    return course_.claiming();
+    return state_.course.claiming();
   });
   if (!planned) return;
   fault_point("planned");
-  if (jobs_) jobs_->adopt_orphans([this](std::size_t trial) { cancel_assigned(trial); });
+  if (jobs_) jobs_->adopt_orphans();
   next_tick_ = context_.loop.now() + kTick;
 }
 
 bool Run::Impl::finished() const {
-  if (!attempts_.empty() || (jobs_ && jobs_->any_strays())) return false;
-  if (slots_.any([](const WorkerSlot& slot) { return slot.has_worker() && !slot.is_lost(); })) {
+  if (!state_.attempts.empty() || (jobs_ && jobs_->any_strays())) return false;
+  if (state_.slots.any(
+          [](const WorkerSlot& slot) { return slot.has_worker() && !slot.is_lost(); })) {
     return false;
   }
-  if (!course_.claiming()) return true;
-  return trials_.schedule().waiting() == 0 && trials_.elsewhere().empty() &&
+  if (!state_.course.claiming()) return true;
+  return state_.trials.schedule().waiting() == 0 && state_.trials.elsewhere().empty() &&
          !others_.recovery_under_way();
 }
 
 void Run::Impl::wait_for_work() {
   const EventLoop::Time now = context_.loop.now();
   const bool any_end =
-      slots_.any([](const WorkerSlot& slot) { return slot.state() == SlotState::ended; });
+      state_.slots.any([](const WorkerSlot& slot) { return slot.state() == SlotState::ended; });
   if (any_end || transaction_due(now) || claims_.prepare_one()) {
     context_.loop.poll();
     return;
   }
   // Wakes up in time for changes that no event reports.
   EventLoop::Time wake = next_tick_;
-  if (const auto look = others_.next_look(course_)) wake = std::min(wake, *look);
+  if (const auto look = others_.next_look()) wake = std::min(wake, *look);
   if (const auto chance = claims_.next_chance(now)) wake = std::min(wake, *chance);
   const bool news = has_news();
   if (news || claims_.can_claim(now, news)) wake = std::min(wake, committed_ + kGroup);
@@ -230,25 +220,27 @@ void Run::Impl::turn() {
   if (jobs_) {
     jobs_->conclude_strays();
     jobs_->log_launches();
-    if (!course_.claiming()) jobs_->withdraw_waiting();
+    if (!state_.course.claiming()) jobs_->withdraw_waiting();
   }
-  const std::optional<EventLoop::Time> look = others_.next_look(course_);
+  const std::optional<EventLoop::Time> look = others_.next_look();
   if (look && now >= *look) look_elsewhere();
   acquire_slots(now);
   collect_ends();
-  for (auto& [name, slot] : slots_.all()) claims_.give(slot);
+  give_to_workers();
   if (transaction_due(now)) {
     transact(now);
-    for (auto& [name, slot] : slots_.all()) claims_.give(slot);
+    give_to_workers();
   }
   if (jobs_) jobs_->flush();
   claims_.close_idle_workers();
 }
 
 void Run::Impl::acquire_slots(EventLoop::Time now) {
-  const auto wanted = [this, now] { return course_.claiming() ? claims_.slots_missing(now) : 0; };
+  const auto wanted = [this, now] {
+    return state_.course.claiming() ? claims_.slots_missing(now) : 0;
+  };
   neighbours_.announce(wanted());
-  if (!course_.claiming()) return;
+  if (!state_.course.claiming()) return;
   claims_.acquire_slots([this, &wanted] {
     neighbours_.announce(wanted());
     return neighbours_.may_take_slot();
@@ -258,24 +250,29 @@ void Run::Impl::acquire_slots(EventLoop::Time now) {
 // Moves the ends of workers out of their slots. With shared devices, the emptied slots are retired:
 // their reservations are what the ended workers needed, and a new worker starts with no memory.
 void Run::Impl::collect_ends() {
-  for (auto& [name, slot] : slots_.all()) {
+  for (auto& [name, slot] : state_.slots.all()) {
     if (slot.state() != SlotState::ended) continue;
     slot.collect_end(shares_.has_value());
-    slots_.report_front(slot);
+    state_.slots.report_front(slot);
+  }
+}
+
+void Run::Impl::give_to_workers() {
+  for (auto& [name, slot] : state_.slots.all()) {
+    if (const auto failure = claims_.give(slot)) outcomes_.launch_failed(slot, *failure, "");
   }
 }
 
 void Run::Impl::look_elsewhere() {
   const bool cleared_up = others_.clear_up();
-  if (jobs_) jobs_->adopt_orphans([this](std::size_t trial) { cancel_assigned(trial); });
-  others_.look(cleared_up, attempts_.empty(), course_, next_);
+  if (jobs_) jobs_->adopt_orphans();
+  others_.look(cleared_up);
 }
 
 bool Run::Impl::has_news() const {
-  if (attempts_.any_news() || (jobs_ && attempts_.any_launched())) return true;
-  return slots_.any([this](const WorkerSlot& slot) {
-    return slot.state() == SlotState::ended || !slot.ended.empty() ||
-           claims_.any_to_give_back(slot);
+  if (state_.attempts.any_news() || (jobs_ && state_.attempts.any_launched())) return true;
+  return state_.slots.any([this](const WorkerSlot& slot) {
+    return slot.state() == SlotState::ended || !slot.ended.empty() || outcomes_.any_unstarted(slot);
   });
 }
 
@@ -283,7 +280,7 @@ bool Run::Impl::transaction_due(EventLoop::Time now) const {
   const bool news = has_news();
   const bool claims = claims_.can_claim(now, news);
   if (!claims && !news) return false;
-  if (!course_.claiming() || now - committed_ >= kGroup) return true;
+  if (!state_.course.claiming() || now - committed_ >= kGroup) return true;
   return claims && claims_.runs_dry(now);
 }
 
@@ -296,12 +293,15 @@ void Run::Impl::transact(EventLoop::Time now) {
     if (chosen.empty()) return claims_.set_fruitless();
   }
   claims_.forget_fruitless();
-  claims_.record_launches();
+  Changes changes;
+  for (const LiveAttempt* live : state_.attempts.take_launched()) {
+    changes.launches.push_back({live->attempt, live->launch});
+  }
   if (news) {
-    outcomes_.read_events();
-    for (auto& [name, slot] : slots_.all()) {
-      outcomes_.conclude_ended(slot);
-      claims_.give_ready_back(slot);
+    outcomes_.read_events(changes);
+    for (auto& [name, slot] : state_.slots.all()) {
+      outcomes_.conclude_ended(slot, changes);
+      outcomes_.conclude_unstarted(slot, changes);
       slot.pace.learn(now);
     }
     neighbours_.yield_slots();
@@ -309,42 +309,43 @@ void Run::Impl::transact(EventLoop::Time now) {
   }
   const std::vector<std::int64_t> at_least = claims_.next_numbers(chosen);
   results::Batch batch = context_.store.begin();
-  for (const auto& write : std::exchange(next_.writes, {})) write(batch);
+  store(changes, ingest_, batch);
   claims_.claim(chosen, at_least, batch);
   fault_point("before_commit");
   batch.commit();
   fault_point("committed");
   committed_ = context_.loop.now();
-  outcomes_.settle_committed();
+  outcomes_.settle(changes);
 }
 
 void Run::Impl::tick(EventLoop::Time now) {
   next_tick_ = now + kTick;
   // Reads events even if no watch reported any, for example on a network file system or beyond the
   // kernel's limit of watches.
-  for (LiveAttempt& live : attempts_.all()) {
-    const WorkerSlot& slot = slots_.at(live.slot);
-    if (live.is_with_worker() && slot.has_worker() && !slot.waits()) attempts_.mark_news(live);
+  for (LiveAttempt& live : state_.attempts.all()) {
+    const WorkerSlot& slot = state_.slots.at(live.slot);
+    if (live.is_with_worker() && slot.has_worker() && !slot.waits())
+      state_.attempts.mark_news(live);
   }
   limits_.check();
   // A queue ends its jobs itself, even if it takes long.
   if (!jobs_) {
-    for (auto& [name, slot] : slots_.all()) {
+    for (auto& [name, slot] : state_.slots.all()) {
       if (slot.outlives_kill(now)) outcomes_.give_up(slot);
     }
   }
   if (shares_) shares_->retry_reservations();
   claims_.forget_fruitless();
   note_why_nothing_runs(now);
-  if (course_.phase == Phase::running || course_.phase == Phase::finishing) {
-    others_.look_at_decisions([this](std::size_t trial) { cancel_assigned(trial); });
+  if (state_.course.phase == Phase::running || state_.course.phase == Phase::finishing) {
+    others_.look_at_decisions();
   }
   report(false);
 }
 
 void Run::Impl::note_why_nothing_runs(EventLoop::Time now) {
-  const bool waits =
-      course_.phase == Phase::running && slots_.empty() && trials_.schedule().waiting() > 0;
+  const bool waits = state_.course.phase == Phase::running && state_.slots.empty() &&
+                     state_.trials.schedule().waiting() > 0;
   if (!waits || !waits_since_) {
     waits_since_ = waits ? std::optional(now + kNoteAfter) : std::nullopt;
     return;
@@ -356,17 +357,6 @@ void Run::Impl::note_why_nothing_runs(EventLoop::Time now) {
   context_.observer.note("waiting for a slot" + (why.empty() ? std::string() : ": " + why));
 }
 
-// Stops the whole worker, even if it has several trials: the others resume from their checkpoints.
-void Run::Impl::cancel_assigned(std::size_t trial) {
-  for (LiveAttempt& live : attempts_.all()) {
-    if (live.trial != trial || live.is_over()) continue;
-    live.verdict = Verdict::cancelled;
-    if (live.is_with_worker() && !live.worker_ended) {
-      slots_.at(live.slot).ask_to_stop(context_.loop.now());
-    }
-  }
-}
-
 void Run::Impl::interrupt() {
   // Counted separately from finish(), so that a `petlab stop` at the same moment does not escalate
   // it.
@@ -375,24 +365,24 @@ void Run::Impl::interrupt() {
 }
 
 void Run::Impl::finish() {
-  if (course_.phase == Phase::running) go_to(Phase::finishing);
+  if (state_.course.phase == Phase::running) go_to(Phase::finishing);
 }
 
 void Run::Impl::terminate() {
   interrupts_ = std::max(interrupts_, 2);
-  if (course_.phase < Phase::stopping) go_to(Phase::stopping);
+  if (state_.course.phase < Phase::stopping) go_to(Phase::stopping);
 }
 
 void Run::Impl::go_to(Phase phase) {
-  course_.phase = std::max(course_.phase, phase);
-  for (auto& [name, slot] : slots_.all()) {
-    if (course_.phase == Phase::stopping) slot.ask_to_stop(context_.loop.now());
-    if (course_.phase == Phase::killing) slot.kill(context_.loop.now());
+  state_.course.phase = std::max(state_.course.phase, phase);
+  for (auto& [name, slot] : state_.slots.all()) {
+    if (state_.course.phase == Phase::stopping) slot.ask_to_stop(context_.loop.now());
+    if (state_.course.phase == Phase::killing) slot.kill(context_.loop.now());
   }
-  if (course_.phase == Phase::finishing) {
+  if (state_.course.phase == Phase::finishing) {
     context_.observer.note(
         "finishing the running trials; Ctrl-C again: checkpoint and stop; a third time: kill");
-  } else if (course_.phase == Phase::stopping) {
+  } else if (state_.course.phase == Phase::stopping) {
     context_.observer.note("stopping at a checkpoint; Ctrl-C again: kill");
   }
 }
@@ -401,27 +391,27 @@ void Run::Impl::end_workers_after_error() noexcept {
   try {
     if (jobs_) {
       // The jobs continue to write to their files; the next run adopts them.
-      if (slots_.any([](const WorkerSlot& slot) { return slot.has_worker(); })) {
+      if (state_.slots.any([](const WorkerSlot& slot) { return slot.has_worker(); })) {
         context_.observer.note("submitted jobs keep running; run the same command to adopt them");
       }
-      slots_.clear();
+      state_.slots.clear();
       jobs_->abandon();
       return;
     }
     const auto any_alive = [this] {
-      return slots_.any([](const WorkerSlot& slot) { return slot.has_live_worker(); });
+      return state_.slots.any([](const WorkerSlot& slot) { return slot.has_live_worker(); });
     };
     const EventLoop::Time deadline = context_.loop.now() + options_.grace;
-    for (auto& [name, slot] : slots_.all()) slot.ask_to_stop(context_.loop.now());
+    for (auto& [name, slot] : state_.slots.all()) slot.ask_to_stop(context_.loop.now());
     while (any_alive() && context_.loop.now() < deadline) context_.loop.wait(deadline);
   } catch (...) {
     // The workers' destructors kill what is left.
   }
-  slots_.clear();
+  state_.slots.clear();
 }
 
 RunStatus Run::Impl::status() const {
-  return status_of(context_, trials_, slots_, outcomes_.finished_here());
+  return status_of(context_, state_, outcomes_.finished_here());
 }
 
 void Run::Impl::report(bool now) {

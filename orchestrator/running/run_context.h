@@ -1,9 +1,6 @@
 #pragma once
 
-#include <functional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "orchestrator/host/process_identity.h"
 #include "orchestrator/launching/launcher.h"
@@ -39,18 +36,6 @@ struct Course {
   std::string left;     // why the first skipped trial is left for the next run
   /// True while new trials may begin.
   bool claiming() const { return phase == Phase::running && problem.empty(); }
-};
-
-/// The results of reading files and judging ended workers in this turn. The next transaction stores
-/// them, and everything that depends on them follows after its commit.
-struct NextCommit {
-  std::vector<std::function<void(results::Batch&)>> writes;
-  std::vector<std::size_t> concluded;  // trials to plan from the database
-  std::vector<std::size_t> withdrawn;  // likewise: trials whose claims are withdrawn
-  std::vector<std::pair<std::size_t, TrialPlan>> over;  // trials whose plan is known
-  /// Another orchestrator claimed a trial first. It may have finished before the last check, so
-  /// that no further write would announce it: its result is looked up anyway.
-  bool claim_lost = false;
 };
 
 }  // namespace petlab::orchestrator

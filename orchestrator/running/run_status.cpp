@@ -52,8 +52,8 @@ RunningTrial running_trial(const RunContext& context, const TrialTable& trials,
 
 }  // namespace
 
-RunStatus status_of(const RunContext& context, const TrialTable& trials, const SlotTable& slots,
-                    std::int64_t finished_here) {
+RunStatus status_of(const RunContext& context, const RunState& state, std::int64_t finished_here) {
+  const TrialTable& trials = state.trials;
   RunStatus status;
   status.total = static_cast<std::int64_t>(trials.size());
   status.cached = trials.count(TrialState::cached);
@@ -63,7 +63,7 @@ RunStatus status_of(const RunContext& context, const TrialTable& trials, const S
   status.cancelled = trials.count(TrialState::cancelled);
   status.elsewhere = static_cast<std::int64_t>(trials.elsewhere().size());
   status.finished_here = finished_here;
-  for (const auto& [name, slot] : slots.all()) {
+  for (const auto& [name, slot] : state.slots.all()) {
     if (slot.given.empty()) continue;
     // A queue may hold a thousand waiting jobs, which are only counted as waiting.
     if (slot.waits() && !slot.any_begun) continue;

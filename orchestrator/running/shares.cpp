@@ -28,7 +28,7 @@ constexpr std::int64_t kAllMemory = std::numeric_limits<std::int64_t>::max();
 // and that to the formula. std::nullopt: unknown, or more than any share, so it gets all that a
 // device has.
 std::optional<std::int64_t> Shares::memory_of(std::size_t trial) const {
-  const std::optional<std::int64_t> measured = trials_.shapes().memory_mib(trial);
+  const std::optional<std::int64_t> measured = state_.trials.shapes().memory_mib(trial);
   const std::optional<std::int64_t>& expected = context_.options.trial_memory_mib;
   const std::optional<std::int64_t> memory = measured   ? std::optional(with_margin(*measured))
                                              : expected ? expected
@@ -42,7 +42,7 @@ std::optional<std::int64_t> Shares::estimated(std::size_t trial) const {
   const auto [found, is_new] = estimates_.try_emplace(trial);
   if (is_new) {
     const sweeps::MemoryEstimate estimate = sweeps::estimate_memory(
-        context_.sweep, trials_.at(trial).what->config, sweeps::MemoryDevice::gpu);
+        context_.sweep, state_.trials.at(trial).what->config, sweeps::MemoryDevice::gpu);
     found->second = with_margin(sweeps::to_mib(estimate.total()));
   }
   return found->second;
@@ -50,7 +50,7 @@ std::optional<std::int64_t> Shares::estimated(std::size_t trial) const {
 
 SlotRequest Shares::request_for(std::size_t trial) const {
   SlotRequest request;
-  request.whole_device = trials_.schedule().trial(trial).whole_device;
+  request.whole_device = state_.trials.schedule().trial(trial).whole_device;
   if (!request.whole_device) request.memory_mib = memory_of(trial);
   request.avoided = guard_.avoided_by(trial);
   return request;
@@ -68,10 +68,10 @@ bool Shares::suits(const WorkerSlot& slot, const DeviceShare& share, std::size_t
 
 bool Shares::acquire(const std::function<bool()>& may_take) {
   const EventLoop::Time now = context_.loop.now();
-  if (trials_.schedule().waiting() == 0 || now - looked_ < kLookForRoom) return false;
+  if (state_.trials.schedule().waiting() == 0 || now - looked_ < kLookForRoom) return false;
   looked_ = now;
   std::set<std::size_t> intended;
-  for (const auto& [name, slot] : slots_.all()) {
+  for (const auto& [name, slot] : state_.slots.all()) {
     if (slot.share.intended) intended.insert(*slot.share.intended);
   }
   // After a trial found no room, no trial of at least its size is tried.
@@ -79,17 +79,17 @@ bool Shares::acquire(const std::function<bool()>& may_take) {
   bool first = true;
   bool added = false;
   const auto size = [this](std::size_t trial) {
-    if (trials_.schedule().trial(trial).whole_device) return kAllMemory;
+    if (state_.trials.schedule().trial(trial).whole_device) return kAllMemory;
     return memory_of(trial).value_or(kAllMemory - 1);
   };
   for (;;) {
     const std::optional<std::size_t> trial =
-        trials_.schedule().best(now, [&](std::size_t candidate) {
+        state_.trials.schedule().best(now, [&](std::size_t candidate) {
           return !intended.contains(candidate) && (first || size(candidate) < too_much);
         });
     if (!trial) return added;
     WorkerSlot* slot = idle_slot(*trial, now);
-    if (slot == nullptr && slots_.size() >= context_.options.slots) return added;
+    if (slot == nullptr && state_.slots.size() >= context_.options.slots) return added;
     if (slot == nullptr) {
       if (!may_take()) return added;
       SlotRequest request = request_for(*trial);
@@ -101,7 +101,7 @@ bool Shares::acquire(const std::function<bool()>& may_take) {
         first = false;
         continue;
       }
-      slot = &slots_.add(*name);
+      slot = &state_.slots.add(*name);
       slot->share.granted_mib = devices_.share(*name).memory_mib;
       slot->share.whole = request.whole_device;
       slot->share.all = !request.memory_mib;
@@ -113,9 +113,9 @@ bool Shares::acquire(const std::function<bool()>& may_take) {
 }
 
 WorkerSlot* Shares::idle_slot(std::size_t trial, EventLoop::Time now) {
-  for (auto& [name, slot] : slots_.all()) {
+  for (auto& [name, slot] : state_.slots.all()) {
     const bool idle = slot.line() == 0 && !slot.share.intended;
-    if (!idle || !slot.takes_claims(trials_.schedule(), now)) continue;
+    if (!idle || !slot.takes_claims(state_.trials.schedule(), now)) continue;
     const DeviceShare share = devices_.share(name);
     if (!share.kept && suits(slot, share, trial)) return &slot;
   }
@@ -123,20 +123,20 @@ WorkerSlot* Shares::idle_slot(std::size_t trial, EventLoop::Time now) {
 }
 
 void Shares::choose(Choice& chosen, EventLoop::Time now) {
-  Schedule& schedule = trials_.schedule();
+  Schedule& schedule = state_.trials.schedule();
   std::set<const WorkerSlot*> served;
-  for (auto& [name, slot] : slots_.all()) {
+  for (auto& [name, slot] : state_.slots.all()) {
     const std::optional<std::size_t> trial = std::exchange(slot.share.intended, std::nullopt);
     if (!trial || !slot.takes_claims(schedule, now) || !schedule.remove(*trial)) continue;
     chosen.emplace_back(&slot, *trial);
     slot.group = schedule.trial(*trial).group;
     served.insert(&slot);
   }
-  for (auto& [name, slot] : slots_.all()) {
+  for (auto& [name, slot] : state_.slots.all()) {
     if (served.contains(&slot) || !slot.takes_claims(schedule, now)) continue;
     const DeviceShare share = devices_.share(name);
     std::size_t line = slot.line();
-    const std::size_t most = share.kept ? 0 : slots_.line_length(slot, schedule);
+    const std::size_t most = share.kept ? 0 : state_.slots.line_length(slot, schedule);
     while (line < most) {
       const std::optional<std::size_t> trial = schedule.take(
           slot.group, line > 0, now,
@@ -165,9 +165,9 @@ void Shares::memory_reported(LiveAttempt& live, WorkerSlot& slot, const IngestUp
                              std::max<std::int64_t>(1, update.progress->of / kSettledParts);
   const bool settles = !reported.settled && (no_longer_grows || update.checkpoint || finished);
   reported.settled = reported.settled || settles;
-  if (reported.settled && (settles || grew)) trials_.shapes().needed(live.trial, peak);
+  if (reported.settled && (settles || grew)) state_.trials.shapes().needed(live.trial, peak);
   if (slot.share.whole || !(settles || grew)) return;
-  slots_.report_front(slot);
+  state_.slots.report_front(slot);
   const std::int64_t reserved = devices_.share(slot.name).memory_mib;
   resize(slot, reported.settled ? with_margin(peak) : std::max(reserved, peak), &live);
 }
@@ -187,16 +187,16 @@ void Shares::resize(WorkerSlot& slot, std::int64_t wanted, const LiveAttempt* ex
 }
 
 void Shares::ran_out_of_memory(const LiveAttempt& live, const WorkerSlot& slot) {
-  trials_.schedule().set_alone(live.trial, true);
+  state_.trials.schedule().set_alone(live.trial, true);
   if (slot.share.whole) return;
   // The expected memory of trials of this shape was too small.
   if (memory_of(live.trial)) {
-    trials_.shapes().needed(live.trial, devices_.share(slot.name).memory_mib * 3 / 2);
+    state_.trials.shapes().needed(live.trial, devices_.share(slot.name).memory_mib * 3 / 2);
   }
 }
 
 void Shares::retry_reservations() {
-  for (auto& [name, slot] : slots_.all()) {
+  for (auto& [name, slot] : state_.slots.all()) {
     if (slot.share.to_reserve) resize(slot, *slot.share.to_reserve);
   }
 }

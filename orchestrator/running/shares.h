@@ -10,8 +10,7 @@
 #include "orchestrator/records/ingest.h"
 #include "orchestrator/running/device_guard.h"
 #include "orchestrator/running/run_context.h"
-#include "orchestrator/running/trial_table.h"
-#include "orchestrator/running/worker_slot.h"
+#include "orchestrator/running/run_state.h"
 
 namespace petlab::orchestrator {
 
@@ -22,9 +21,8 @@ using Choice = std::vector<std::pair<WorkerSlot*, std::size_t>>;
 /// it may have, and adjusts a slot's reservation while its worker runs.
 class Shares {
  public:
-  Shares(RunContext& context, SharedDevices& devices, TrialTable& trials, SlotTable& slots,
-         const DeviceGuard& guard)
-      : context_(context), devices_(devices), trials_(trials), slots_(slots), guard_(guard) {}
+  Shares(RunContext& context, SharedDevices& devices, RunState& state, const DeviceGuard& guard)
+      : context_(context), devices_(devices), state_(state), guard_(guard) {}
 
   /// Finds an idle slot or acquires a new one for each of the best trials. True if a slot was
   /// added.
@@ -53,8 +51,7 @@ class Shares {
 
   RunContext& context_;
   SharedDevices& devices_;
-  TrialTable& trials_;
-  SlotTable& slots_;
+  RunState& state_;
   const DeviceGuard& guard_;
   EventLoop::Time looked_;
   mutable std::unordered_map<std::size_t, std::int64_t> estimates_;  // MiB by trial

@@ -54,7 +54,8 @@ TEST_CASE("Among thousands of trials of different sizes few requests find one th
   RunContext context{run.loop,    *run.store, run.launcher, run.sweep,   run.locations,
                      run.options, run,        ingest,       this_host(), {}};
   context.planning.runs = run.options.runs;
-  TrialTable trials(context);
+  RunState state(context);
+  TrialTable& trials = state.trials;
   REQUIRE(trials.plan_all([] { return true; }));
   // The first trial is the largest: its refusal does not rule out the smaller ones.
   for (int trial = 0; trial < kTrials; ++trial) {
@@ -68,9 +69,9 @@ TEST_CASE("Among thousands of trials of different sizes few requests find one th
   const std::optional<Slot> second = others.acquire({63'400, false, true});
   REQUIRE(second);
   CountedDevices devices(folder.path(), gpus);
-  SlotTable slots(run.launcher, run.loop);
-  DeviceGuard guard(context, trials, slots);
-  Shares shares(context, devices, trials, slots, guard);
+  const SlotTable& slots = state.slots;
+  DeviceGuard guard(context, state);
+  Shares shares(context, devices, state, guard);
   CHECK(shares.acquire([] { return true; }));
   // One refusal, then the largest trial that fits.
   REQUIRE(slots.size() == 1);

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+
+#include "orchestrator/running/code_watch.h"
+#include "orchestrator/running/live_attempts.h"
+#include "orchestrator/running/run_context.h"
+#include "orchestrator/running/trial_table.h"
+#include "orchestrator/running/worker_slot.h"
+
+namespace petlab::orchestrator {
+
+/// What the parts of a run know together, and all of them change.
+struct RunState {
+  explicit RunState(RunContext& context)
+      : code(context, course),
+        trials(context),
+        attempts(context.loop),
+        slots(context.launcher, context.loop) {}
+  RunState(const RunState&) = delete;
+  RunState& operator=(const RunState&) = delete;
+
+  Course course;
+  CodeWatch code;
+  TrialTable trials;
+  LiveAttempts attempts;
+  SlotTable slots;
+  /// Another orchestrator claimed a trial first. It may have finished before the last check, so
+  /// that no further write would announce it: its result is looked up anyway.
+  bool claim_lost = false;
+
+  /// Stops an attempt that this run has of the trial. The whole worker stops, even if it has
+  /// several trials: the others resume from their checkpoints.
+  void cancel(std::size_t trial, EventLoop::Time now);
+};
+
+}  // namespace petlab::orchestrator
