@@ -27,11 +27,12 @@ ARROWS = {
     "results": {"base", "sweeps", "protocol"},
     "questions": {"base", "metrics", "sweeps", "results"},
     "orchestrator": {"base", "metrics", "sweeps", "protocol", "results"},
+    "exchange": {"base", "protocol", "results", "orchestrator"},
     "reports": {"base", "metrics", "sweeps", "results", "questions"},
     "exports": {"base", "protocol", "results"},
     "serving": {"base"},
     "cli": {"base", "metrics", "sweeps", "protocol", "fetch", "results", "questions",
-            "orchestrator", "reports", "exports", "serving"},
+            "orchestrator", "exchange", "reports", "exports", "serving"},
 }
 # folder -> its subfolders -> the subfolders they may include; files directly in the folder may not
 # be included by any of them
@@ -55,7 +56,6 @@ INNER = {
         "slurm": {"host", "launching"},
         "records": {"host"},
         "recovery": {"host", "records"},
-        "exchange": {"host", "records", "recovery"},
         "planning": {"host", "launching", "recovery"},
         "running": {"host", "launching", "local", "slurm", "records", "recovery", "planning"},
     },
@@ -82,7 +82,7 @@ ROOMS = {
                                 "tests/orchestrator/event_server"),
     r"zlib\.h": ("serving/", "tests/serving/"),
     r"curl/": ("fetch/", "tests/fetch/"),
-    r"archive(_entry)?\.h": ("fetch/", "metrics/", "orchestrator/exchange/", "tests/fetch/"),
+    r"archive(_entry)?\.h": ("fetch/", "metrics/", "exchange/", "tests/fetch/"),
     r"(sqlite3|SQLiteCpp)": ("results/", "exports/trackio.cpp", "tests/results/", "bench/results"),
 }
 KINDS_FOLDER = "trainer/modules/"

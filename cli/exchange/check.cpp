@@ -12,21 +12,21 @@
 #include "cli/options/trial_arguments.h"
 #include "cli/output/counted.h"
 #include "cli/output/shell_word.h"
-#include "orchestrator/exchange/check.h"
+#include "exchange/check.h"
 #include "reports/text.h"
 
 namespace petlab::cli {
 namespace {
 
 using nlohmann::ordered_json;
-using orchestrator::CheckReport;
-using orchestrator::Finding;
+using exchange::CheckReport;
+using exchange::Finding;
 
 struct CheckArguments : StoredArguments {
   bool json = false;
 };
 
-ordered_json to_json(const CheckReport& report, const orchestrator::CheckedPlaces& places) {
+ordered_json to_json(const CheckReport& report, const exchange::CheckedPlaces& places) {
   ordered_json document = {{"db", places.database.string()}, {"runs", places.runs.string()},
                            {"trials", report.trials},        {"attempts", report.attempts},
                            {"values", report.values},        {"artifacts", report.artifacts},
@@ -67,7 +67,7 @@ void print_findings(const CheckReport& report, const std::string& database, std:
 }
 
 int check_database(const CheckArguments& arguments, Streams streams) {
-  orchestrator::CheckedPlaces places;
+  exchange::CheckedPlaces places;
   places.database = arguments.database_path();
   std::error_code error;
   if (!std::filesystem::exists(places.database, error)) {
@@ -77,7 +77,7 @@ int check_database(const CheckArguments& arguments, Streams streams) {
   places.runs = arguments.runs_path();
   places.database_word = "--db " + shell_word(places.database.string());
   places.runs_word = "--runs " + shell_word(places.runs.string());
-  const CheckReport report = orchestrator::check(places);
+  const CheckReport report = exchange::check(places);
   if (arguments.json) {
     streams.out
         << to_json(report, places).dump(1, ' ', false, ordered_json::error_handler_t::replace)

@@ -31,7 +31,7 @@
 #include "exports/tensorboard.h"
 #include "exports/trackio.h"
 #include "exports/wandb.h"
-#include "orchestrator/exchange/archive.h"
+#include "exchange/archive.h"
 #include "reports/load.h"
 #include "reports/text.h"
 #include "reports/wanted.h"
@@ -44,19 +44,19 @@ namespace fs = std::filesystem;
 struct ArchiveArguments : StoredArguments {
   std::string archive;
   std::string artifacts = "result";
-  orchestrator::ArchiveOptions options;
+  exchange::ArchiveOptions options;
   bool json = false;
 };
 
-const std::map<std::string, orchestrator::ArchivedArtifacts>& artifact_words() {
-  static const std::map<std::string, orchestrator::ArchivedArtifacts> words = {
-      {"result", orchestrator::ArchivedArtifacts::result},
-      {"all", orchestrator::ArchivedArtifacts::all},
-      {"none", orchestrator::ArchivedArtifacts::none}};
+const std::map<std::string, exchange::ArchivedArtifacts>& artifact_words() {
+  static const std::map<std::string, exchange::ArchivedArtifacts> words = {
+      {"result", exchange::ArchivedArtifacts::result},
+      {"all", exchange::ArchivedArtifacts::all},
+      {"none", exchange::ArchivedArtifacts::none}};
   return words;
 }
 
-void print_archived(const orchestrator::Archived& done, const ArchiveArguments& arguments,
+void print_archived(const exchange::Archived& done, const ArchiveArguments& arguments,
                     Streams streams) {
   if (arguments.json) {
     nlohmann::ordered_json document = {{"file", arguments.archive},
@@ -68,13 +68,13 @@ void print_archived(const orchestrator::Archived& done, const ArchiveArguments& 
                                        {"archive_bytes", done.archive_bytes},
                                        {"digest", done.digest},
                                        {"left", nlohmann::ordered_json::array()}};
-    for (const orchestrator::NotTaken& one : done.left) {
+    for (const exchange::NotTaken& one : done.left) {
       document["left"].push_back({{"trial", one.trial}, {"text", one.text}});
     }
     streams.out << document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return;
   }
-  for (const orchestrator::NotTaken& one : done.left) {
+  for (const exchange::NotTaken& one : done.left) {
     streams.err << "petlab: left: " << one.trial << " " << reports::printable(one.text) << "\n";
   }
   streams.out << fmt::format("{}: {}, {} ({}), {} of {} in {}\n{}\n", arguments.archive,
@@ -88,7 +88,7 @@ int export_archive(ArchiveArguments arguments, Streams streams) {
   arguments.options.petlab = kVersion;
   const std::filesystem::path database = arguments.database_path();
   const results::Reader reader(database);
-  const orchestrator::Archived done = orchestrator::write_archive(
+  const exchange::Archived done = exchange::write_archive(
       reader, database, arguments.existing_runs_path(), arguments.archive, arguments.options);
   print_archived(done, arguments, streams);
   return done.left.empty() ? kDone : kSomeFailed;

@@ -13,15 +13,15 @@
 #include "cli/options/trial_arguments.h"
 #include "cli/output/answer_output.h"
 #include "cli/output/counted.h"
-#include "orchestrator/exchange/garbage.h"
+#include "exchange/garbage.h"
 #include "reports/text.h"
 
 namespace petlab::cli {
 namespace {
 
 using nlohmann::ordered_json;
-using orchestrator::Collected;
-using orchestrator::Garbage;
+using exchange::Collected;
+using exchange::Garbage;
 
 struct GcArguments : StoredArguments {
   std::vector<std::string> kinds;
@@ -47,7 +47,7 @@ ordered_json to_json(const Collected& done, const GcArguments& arguments,
     row["why"] = one.why;
     document["garbage"].push_back(std::move(row));
   }
-  for (const orchestrator::NotTaken& one : done.left) {
+  for (const exchange::NotTaken& one : done.left) {
     document["left"].push_back({{"trial", one.trial}, {"text", one.text}});
   }
   return document;
@@ -75,7 +75,7 @@ void print_collected(const Collected& done, const GcArguments& arguments,
         fmt::format("{} with an open attempt {} skipped; petlab run cleans up dead attempts",
                     counted(done.running, "trial"), done.running == 1 ? "is" : "are"));
   }
-  for (const orchestrator::NotTaken& one : done.left) {
+  for (const exchange::NotTaken& one : done.left) {
     notes.push_back(fmt::format("{} is skipped: {}", one.trial, one.text));
   }
   print_notes(streams.err, notes);
@@ -88,7 +88,7 @@ int collect(const GcArguments& arguments, Streams streams) {
     throw std::invalid_argument(fmt::format("{}: the database does not exist", database.string()));
   }
   const std::filesystem::path runs = arguments.existing_runs_path();
-  orchestrator::GarbageOptions options;
+  exchange::GarbageOptions options;
   if (!arguments.kinds.empty()) {
     const auto wanted = [&](const char* kind) {
       return std::find(arguments.kinds.begin(), arguments.kinds.end(), kind) !=
@@ -96,8 +96,8 @@ int collect(const GcArguments& arguments, Streams streams) {
     };
     options = {wanted("checkpoints"), wanted("artifacts"), wanted("leftovers")};
   }
-  const Collected done = arguments.dry_run ? orchestrator::find_garbage(database, runs, options)
-                                           : orchestrator::collect_garbage(database, runs, options);
+  const Collected done = arguments.dry_run ? exchange::find_garbage(database, runs, options)
+                                           : exchange::collect_garbage(database, runs, options);
   if (arguments.json) {
     streams.out << to_json(done, arguments, runs)
                        .dump(1, ' ', false, ordered_json::error_handler_t::replace)

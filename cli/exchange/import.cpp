@@ -10,7 +10,7 @@
 #include "cli/exchange/merge_output.h"
 #include "cli/exchange/rebuild.h"
 #include "cli/options/json_option.h"
-#include "orchestrator/exchange/archive.h"
+#include "exchange/archive.h"
 
 namespace petlab::cli {
 namespace {
@@ -31,14 +31,14 @@ int import_from(const ImportArguments& arguments, Streams streams) {
                     arguments.from));
   }
   const std::filesystem::path database = arguments.database_path();
-  const orchestrator::Incoming incoming(runs_to_fill(arguments));
+  const exchange::Incoming incoming(runs_to_fill(arguments));
   // Unpack first: an archive may be rejected, and then no database must be created.
   const std::filesystem::path from = folder
                                          ? std::filesystem::path(arguments.from)
-                                         : orchestrator::unpack_archive(arguments.from, incoming);
+                                         : exchange::unpack_archive(arguments.from, incoming);
   results::Store store(database);
-  const orchestrator::MergeResult merged =
-      orchestrator::merge_runs(store, incoming, from, {arguments.from});
+  const exchange::MergeResult merged =
+      exchange::merge_runs(store, incoming, from, {arguments.from});
   return print_merge(merged, database.string(), arguments.from, arguments.json, streams);
 }
 

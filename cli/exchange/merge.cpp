@@ -43,9 +43,9 @@ int merge(const MergeArguments& arguments, Streams streams) {
   }
   const std::filesystem::path runs = runs_to_fill(arguments);
   results::Store store(database);
-  const orchestrator::Incoming incoming(runs);
-  const orchestrator::MergeResult merged =
-      orchestrator::merge_runs(store, incoming, other_runs, {arguments.other, arguments.other});
+  const exchange::Incoming incoming(runs);
+  const exchange::MergeResult merged =
+      exchange::merge_runs(store, incoming, other_runs, {arguments.other, arguments.other});
   return print_merge(merged, database.string(), arguments.other, arguments.json, streams);
 }
 

@@ -13,9 +13,9 @@
 namespace petlab::cli {
 namespace {
 
-nlohmann::ordered_json as_list(const std::vector<orchestrator::NotTaken>& all) {
+nlohmann::ordered_json as_list(const std::vector<exchange::NotTaken>& all) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const orchestrator::NotTaken& one : all) {
+  for (const exchange::NotTaken& one : all) {
     nlohmann::ordered_json entry = nlohmann::ordered_json::object();
     if (!one.trial.empty()) entry["trial"] = one.trial;
     entry["text"] = one.text;
@@ -25,8 +25,8 @@ nlohmann::ordered_json as_list(const std::vector<orchestrator::NotTaken>& all) {
 }
 
 void print_lines(std::ostream& out, const char* word,
-                 const std::vector<orchestrator::NotTaken>& all) {
-  for (const orchestrator::NotTaken& one : all) {
+                 const std::vector<exchange::NotTaken>& all) {
+  for (const exchange::NotTaken& one : all) {
     out << "petlab: " << word << ": " << one.trial << (one.trial.empty() ? "" : " ")
         << reports::printable(one.text) << "\n";
   }
@@ -41,7 +41,7 @@ std::filesystem::path runs_to_fill(const StoredArguments& arguments) {
   return runs;
 }
 
-int print_merge(const orchestrator::MergeResult& merged, const std::string& database,
+int print_merge(const exchange::MergeResult& merged, const std::string& database,
                 const std::string& source, bool json, Streams streams) {
   if (json) {
     nlohmann::ordered_json document = {{"db", database},

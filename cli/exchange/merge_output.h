@@ -5,7 +5,7 @@
 
 #include "cli/options/subcommand.h"
 #include "cli/options/trial_arguments.h"
-#include "orchestrator/exchange/merge_runs.h"
+#include "exchange/merge_runs.h"
 
 namespace petlab::cli {
 
@@ -15,7 +15,7 @@ std::filesystem::path runs_to_fill(const StoredArguments& arguments);
 
 /// Prints the result of `merge` and `import`: a summary line and a line for each conflict and each
 /// skipped item, or one JSON object. Returns kSomeFailed if there are any of these.
-int print_merge(const orchestrator::MergeResult& merged, const std::string& database,
+int print_merge(const exchange::MergeResult& merged, const std::string& database,
                 const std::string& source, bool json, Streams streams);
 
 }  // namespace petlab::cli

@@ -1,7 +1,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tests/fuzz/orchestrator_inputs.h"
+#include "tests/fuzz/exchange_inputs.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   petlab::fuzz::archive_list({reinterpret_cast<const char*>(data), size});

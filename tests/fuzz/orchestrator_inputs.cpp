@@ -3,7 +3,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "orchestrator/exchange/archive_format.h"
 #include "orchestrator/host/error.h"
 #include "orchestrator/slurm/text.h"
 
@@ -48,18 +47,6 @@ void slurm_text(std::string_view input) {
   is_unknown_job(input);
   if (const auto ran = parse_run_time(input)) require(ran->count() >= 0, "a job ran forwards");
   is_slurm_time(input);
-}
-
-void archive_list(std::string_view input) {
-  accept_refusal([&] {
-    const ArchiveList list = parse_archive_list(std::string(input), "a.tar.gz");
-    for (const auto& [name, digest] : list.files) {
-      require(why_no_archive_name(name).empty(), "a listed name is one of a runs folder");
-    }
-    const std::string written = archive_list_text(list);
-    require(archive_list_text(parse_archive_list(written, "a.tar.gz")) == written,
-            "a list reads back");
-  });
 }
 
 }  // namespace petlab::fuzz

@@ -9,7 +9,5 @@ namespace petlab::fuzz {
 
 /// The output of each of Slurm's programs is refused, or read without inventing jobs.
 void slurm_text(std::string_view input);
-/// The list of an archive is refused, or names only files of a runs folder and reads back.
-void archive_list(std::string_view input);
 
 }  // namespace petlab::fuzz

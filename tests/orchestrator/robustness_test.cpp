@@ -14,10 +14,3 @@ TEST_CASE("Tampered output of Slurm is refused, or read without inventing jobs",
     fuzz::try_tampered(text, 2000, pieces, fuzz::slurm_text);
   }
 }
-
-TEST_CASE("A tampered archive list is refused, or names files of a runs folder", "[orchestrator]") {
-  fuzz::try_tampered(R"({"v":1,"kind":"petlab archive","petlab":"0.1.0","left_out":{},"files":[)"
-                     R"({"name":"runs/sweeps/s.json","size":3,"digest":"sha256:)" +
-                         std::string(64, 'a') + R"("}]})",
-                     3000, fuzz::kJson, fuzz::archive_list);
-}

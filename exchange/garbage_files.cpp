@@ -1,4 +1,4 @@
-#include "orchestrator/exchange/garbage_files.h"
+#include "exchange/garbage_files.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -7,9 +7,9 @@
 #include <optional>
 #include <system_error>
 
-#include "orchestrator/host/error.h"
+#include "exchange/error.h"
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
 namespace {
 
 namespace fs = std::filesystem;
@@ -91,4 +91,4 @@ std::uintmax_t FreedBytes::total() const {
   return bytes;
 }
 
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange

@@ -4,11 +4,11 @@
 
 #include "orchestrator/host/lock_file.h"
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
 
 /// Locks a runs folder against other merges, imports and gcs. Creates `runs` if missing. Throws
 /// Error if another process holds the lock.
-LockFile lock_incoming(const std::filesystem::path& runs);
+orchestrator::LockFile lock_incoming(const std::filesystem::path& runs);
 std::filesystem::path incoming_lock(const std::filesystem::path& runs);
 std::filesystem::path incoming_folder(const std::filesystem::path& runs);
 
@@ -29,7 +29,7 @@ class Incoming {
  private:
   std::filesystem::path runs_;
   std::filesystem::path folder_;
-  LockFile lock_;
+  orchestrator::LockFile lock_;
 };
 
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange

@@ -6,7 +6,7 @@
 #include "results/attempt.h"
 #include "results/contents.h"
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
 
 /// Describes the first difference between the values of two results of a trial; empty if they are
 /// identical bit by bit. Both must be sorted as by ContentsReader::counted.
@@ -21,4 +21,4 @@ std::vector<std::string> differences_of_making(const results::AttemptFacts& here
                                                const results::AttemptFacts& there,
                                                const results::Provenance& made_there);
 
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange

@@ -6,7 +6,7 @@
 
 #include "protocol/decisions.h"
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
 
 /// The user's decisions about a trial on another machine, and the trial's attempts here.
 struct ForeignDecisions {
@@ -24,4 +24,4 @@ struct ForeignDecisions {
 std::vector<protocol::Decision> decisions_to_take(const ForeignDecisions& there,
                                                   const std::vector<protocol::Decision>& here);
 
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "orchestrator/exchange/attempt_copy.h"
+#include "exchange/attempt_copy.h"
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
 
 /// Name of the archive's first entry, which lists the others.
 inline constexpr const char* kArchiveList = "petlab-archive.json";
@@ -36,4 +36,4 @@ std::string why_no_archive_name(const std::string& name);
 /// Makes an untrusted name safe for messages: quoted, shortened, control characters escaped.
 std::string shown_name(const std::string& name);
 
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange

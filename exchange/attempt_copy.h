@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "orchestrator/host/error.h"
+#include "exchange/error.h"
 #include "protocol/attempt.h"
 #include "protocol/trial_directory.h"
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
 
 // Copying attempts' files from one runs folder to another. All functions throw Error and
 // base::Error naming the file.
@@ -84,4 +84,4 @@ std::vector<std::string> complete_attempt(const AttemptCopy& copy,
                                           const std::filesystem::path& folder,
                                           const std::filesystem::path& staging);
 
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "orchestrator/exchange/merge_runs.h"
+#include "exchange/merge_runs.h"
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
 
 /// What `petlab db gc` deletes from a runs folder.
 struct GarbageOptions {
@@ -61,4 +61,4 @@ Collected find_garbage(const std::filesystem::path& database, const std::filesys
 Collected collect_garbage(const std::filesystem::path& database, const std::filesystem::path& runs,
                           const GarbageOptions& options);
 
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange

@@ -1,4 +1,4 @@
-#include "orchestrator/exchange/check_files.h"
+#include "exchange/check_files.h"
 
 #include <fmt/format.h>
 
@@ -9,17 +9,18 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "orchestrator/exchange/attempt_copy.h"
-#include "orchestrator/exchange/garbage.h"
-#include "orchestrator/exchange/incoming.h"
+#include "exchange/attempt_copy.h"
+#include "exchange/garbage.h"
+#include "exchange/incoming.h"
 #include "protocol/artifact_format.h"
 #include "protocol/trial_directory.h"
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
 namespace {
 
 namespace fs = std::filesystem;
 using Artifact = results::ContentsReader::Artifact;
+using orchestrator::LockFile;
 
 // Every artifact of petlab-trainer begins like this. Those of other workers may have any format.
 bool begins_as_petlabs(const fs::path& file) {
@@ -151,4 +152,4 @@ void FileCheck::look_for_leftovers() {
        "petlab db gc " + places_.database_word + " removes it");
 }
 
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange

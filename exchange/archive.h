@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "orchestrator/exchange/incoming.h"
-#include "orchestrator/exchange/merge_runs.h"
+#include "exchange/incoming.h"
+#include "exchange/merge_runs.h"
 #include "results/store.h"
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
 
 // A portable file of sweeps: a gzipped tar. Its first entry `petlab-archive.json` lists all others
 // with their sizes and SHA-256; those are files of a runs folder, below `runs/`
@@ -56,4 +56,4 @@ Archived write_archive(const results::Reader& reader, const std::filesystem::pat
 /// wrong, the archive is truncated, or the disk lacks space.
 std::filesystem::path unpack_archive(const std::filesystem::path& file, const Incoming& incoming);
 
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange

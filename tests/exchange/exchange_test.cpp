@@ -1,14 +1,14 @@
 // The rules of an exchange between machines; tests/end_to_end/exchange.py tests the rest.
 #include <cmath>
 
-#include "orchestrator/exchange/archive_format.h"
-#include "orchestrator/exchange/attempt_copy.h"
-#include "orchestrator/exchange/differences.h"
-#include "orchestrator/exchange/foreign_decisions.h"
+#include "exchange/archive_format.h"
+#include "exchange/attempt_copy.h"
+#include "exchange/differences.h"
+#include "exchange/foreign_decisions.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
 namespace {
 
 using protocol::Decision;
@@ -151,4 +151,4 @@ TEST_CASE("Two files are the same if all their bytes are") {
 }
 
 }  // namespace
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange

@@ -1,4 +1,4 @@
-#include "orchestrator/exchange/check.h"
+#include "exchange/check.h"
 
 #include <fmt/format.h>
 
@@ -12,8 +12,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/temporary_folder.h"
-#include "orchestrator/exchange/attempt_copy.h"
-#include "orchestrator/exchange/check_files.h"
+#include "exchange/attempt_copy.h"
+#include "exchange/check_files.h"
 #include "orchestrator/records/rebuild.h"
 #include "orchestrator/recovery/evidence.h"
 #include "results/contents.h"
@@ -21,10 +21,14 @@
 #include "results/examples.h"
 #include "results/remarks.h"
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
 namespace {
 
 namespace fs = std::filesystem;
+using orchestrator::Configurations;
+using orchestrator::Liveness;
+using orchestrator::locks_folder;
+using orchestrator::this_host;
 using results::AttemptFacts;
 using results::Outcome;
 using results::TrialFacts;
@@ -285,4 +289,4 @@ class Check {
 
 CheckReport check(const CheckedPlaces& places) { return Check(places).run(); }
 
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange

@@ -1,4 +1,4 @@
-#include "orchestrator/exchange/merge_runs.h"
+#include "exchange/merge_runs.h"
 
 #include <fmt/format.h>
 
@@ -16,10 +16,10 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/sha256.h"
-#include "orchestrator/exchange/attempt_copy.h"
-#include "orchestrator/exchange/differences.h"
-#include "orchestrator/exchange/foreign_decisions.h"
-#include "orchestrator/exchange/foreign_remarks.h"
+#include "exchange/attempt_copy.h"
+#include "exchange/differences.h"
+#include "exchange/foreign_decisions.h"
+#include "exchange/foreign_remarks.h"
 #include "orchestrator/records/attempt_directory.h"
 #include "orchestrator/records/decide.h"
 #include "orchestrator/records/ingest.h"
@@ -30,10 +30,21 @@
 #include "protocol/code_record.h"
 #include "results/contents.h"
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
 namespace {
 
 namespace fs = std::filesystem;
+using orchestrator::highest_attempt_directory;
+using orchestrator::Ingest;
+using orchestrator::ingest_runs;
+using orchestrator::NewEvents;
+using orchestrator::read_sweep_file;
+using orchestrator::record_sweep;
+using orchestrator::RunsSummary;
+using orchestrator::store_attempt;
+using orchestrator::store_decision;
+using orchestrator::SweepFile;
+using orchestrator::where_it_runs;
 using protocol::Decision;
 using protocol::TrialDirectory;
 using results::AttemptFacts;
@@ -496,4 +507,4 @@ MergeResult merge_runs(results::Store& store, const Incoming& incoming, const fs
   return TakeOver(store, incoming, other_runs, options).run();
 }
 
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
 
 /// The places that `petlab db check` compares.
 struct CheckedPlaces {
@@ -42,4 +42,4 @@ struct CheckReport {
 /// results::Error if the database cannot be read at all, and Error if a folder cannot.
 CheckReport check(const CheckedPlaces& places);
 
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange

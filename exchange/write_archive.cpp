@@ -17,16 +17,18 @@
 #include "base/file_descriptor.h"
 #include "base/files.h"
 #include "base/sha256.h"
-#include "orchestrator/exchange/archive.h"
-#include "orchestrator/exchange/archive_format.h"
+#include "exchange/archive.h"
+#include "exchange/archive_format.h"
 #include "orchestrator/records/sweep_record.h"
 #include "orchestrator/recovery/evidence.h"
 #include "results/contents.h"
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
 namespace {
 
 namespace fs = std::filesystem;
+using orchestrator::read_sweep_file;
+using orchestrator::where_it_runs;
 
 /// A new file that gets its final name once complete.
 class PendingArchive {
@@ -302,4 +304,4 @@ Archived write_archive(const results::Reader& reader, const fs::path& database,
   return done;
 }
 
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange

@@ -1,4 +1,4 @@
-#include "orchestrator/exchange/attempt_copy.h"
+#include "exchange/attempt_copy.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -19,7 +19,7 @@
 #include "base/shallow_json.h"
 #include "protocol/attempt_log.h"
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
 namespace {
 
 namespace fs = std::filesystem;
@@ -333,4 +333,4 @@ std::vector<std::string> complete_attempt(const AttemptCopy& copy, const fs::pat
   return copied;
 }
 
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange

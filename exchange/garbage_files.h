@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
 
 // File system queries of petlab db gc. They do not follow links unless noted.
 
@@ -42,4 +42,4 @@ class FreedBytes {
   std::map<std::pair<dev_t, ino_t>, Names> seen_;
 };
 
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange

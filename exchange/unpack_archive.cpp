@@ -13,10 +13,10 @@
 
 #include "base/file_descriptor.h"
 #include "base/sha256.h"
-#include "orchestrator/exchange/archive.h"
-#include "orchestrator/exchange/archive_format.h"
+#include "exchange/archive.h"
+#include "exchange/archive_format.h"
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
 namespace {
 
 namespace fs = std::filesystem;
@@ -211,4 +211,4 @@ fs::path unpack_archive(const fs::path& file, const Incoming& incoming) {
   return runs;
 }
 
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange

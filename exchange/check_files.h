@@ -2,10 +2,10 @@
 
 #include <vector>
 
-#include "orchestrator/exchange/check.h"
+#include "exchange/check.h"
 #include "results/contents.h"
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
 
 /// The part of check() that reads files.
 class FileCheck {
@@ -27,4 +27,4 @@ class FileCheck {
   CheckReport& report_;
 };
 
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "orchestrator/exchange/incoming.h"
+#include "exchange/incoming.h"
 #include "results/store.h"
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
 
 struct TakeOverOptions {
   /// The other side as shown to the user: its database, runs folder or archive.
@@ -59,4 +59,4 @@ struct MergeResult {
 MergeResult merge_runs(results::Store& store, const Incoming& incoming,
                        const std::filesystem::path& other_runs, const TakeOverOptions& options);
 
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange

@@ -1,4 +1,4 @@
-#include "orchestrator/exchange/differences.h"
+#include "exchange/differences.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 
 #include "base/shallow_json.h"
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
 namespace {
 
 using results::CountedValue;
@@ -126,4 +126,4 @@ std::vector<std::string> differences_of_making(const results::AttemptFacts& here
   return found;
 }
 
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange

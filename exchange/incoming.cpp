@@ -1,13 +1,16 @@
-#include "orchestrator/exchange/incoming.h"
+#include "exchange/incoming.h"
 
 #include <fmt/format.h>
 
 #include <system_error>
 
-#include "orchestrator/host/error.h"
+#include "exchange/error.h"
 #include "orchestrator/recovery/evidence.h"
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
+
+using orchestrator::LockFile;
+using orchestrator::locks_folder;
 
 LockFile lock_incoming(const std::filesystem::path& runs) {
   const std::filesystem::path locks = locks_folder(runs);
@@ -47,4 +50,4 @@ Incoming::~Incoming() {
   std::filesystem::remove_all(folder_, ignored);
 }
 
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange

@@ -1,8 +1,8 @@
-#include "orchestrator/exchange/foreign_decisions.h"
+#include "exchange/foreign_decisions.h"
 
 #include <algorithm>
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
 namespace {
 
 using protocol::Decision;
@@ -46,4 +46,4 @@ std::vector<Decision> decisions_to_take(const ForeignDecisions& there,
   return wanted;
 }
 
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange

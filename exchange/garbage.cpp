@@ -1,4 +1,4 @@
-#include "orchestrator/exchange/garbage.h"
+#include "exchange/garbage.h"
 
 #include <fmt/format.h>
 
@@ -15,9 +15,9 @@
 #include <utility>
 
 #include "base/files.h"
-#include "orchestrator/exchange/attempt_copy.h"
-#include "orchestrator/exchange/garbage_files.h"
-#include "orchestrator/exchange/incoming.h"
+#include "exchange/attempt_copy.h"
+#include "exchange/garbage_files.h"
+#include "exchange/incoming.h"
 #include "orchestrator/records/attempt_directory.h"
 #include "orchestrator/recovery/checkpoints.h"
 #include "orchestrator/recovery/control.h"
@@ -26,10 +26,19 @@
 #include "results/attempt_events.h"
 #include "results/contents.h"
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
 namespace {
 
 namespace fs = std::filesystem;
+using orchestrator::checkpoint_before;
+using orchestrator::HostIdentity;
+using orchestrator::in_queue;
+using orchestrator::is_unfinished_directory;
+using orchestrator::Liveness;
+using orchestrator::LockFile;
+using orchestrator::locks_folder;
+using orchestrator::RunningOrchestrator;
+using orchestrator::this_host;
 using protocol::TrialDirectory;
 using results::AttemptFacts;
 using results::Outcome;
@@ -427,4 +436,4 @@ Collected collect_garbage(const fs::path& database, const fs::path& runs,
   return done;
 }
 
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange

@@ -1,4 +1,4 @@
-#include "orchestrator/exchange/archive_format.h"
+#include "exchange/archive_format.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "base/utf8.h"
 #include "protocol/trial_directory.h"
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
 namespace {
 
 std::vector<std::string> parts_of(const std::string& name) {
@@ -123,4 +123,4 @@ ArchiveList parse_archive_list(const std::string& text, const std::filesystem::p
   return list;
 }
 
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange

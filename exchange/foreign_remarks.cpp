@@ -1,4 +1,4 @@
-#include "orchestrator/exchange/foreign_remarks.h"
+#include "exchange/foreign_remarks.h"
 
 #include <algorithm>
 #include <vector>
@@ -7,9 +7,11 @@
 #include "orchestrator/records/remark.h"
 #include "protocol/trial_directory.h"
 
-namespace petlab::orchestrator {
+namespace petlab::exchange {
 namespace {
 
+using orchestrator::remark;
+using orchestrator::remarks_file_of;
 using protocol::Remark;
 
 std::int64_t take_those_of(results::Store& store, const std::filesystem::path& runs,
@@ -39,4 +41,4 @@ std::int64_t take_remarks(results::Store& store, const std::filesystem::path& ru
   return added;
 }
 
-}  // namespace petlab::orchestrator
+}  // namespace petlab::exchange
