@@ -38,15 +38,9 @@ FileDescriptor input_of(const std::string& text, std::string& problem) {
   FileDescriptor file(text.empty() ? ::open("/dev/null", O_RDONLY | O_CLOEXEC)
                                    : ::memfd_create("petlab-input", MFD_CLOEXEC));
   if (!file) problem = std::strerror(errno);
-  for (std::size_t at = 0; file && at < text.size();) {
-    const ssize_t wrote = ::write(file.get(), text.data() + at, text.size() - at);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) {
-      problem = std::strerror(errno);
-      file.reset();
-    } else {
-      at += static_cast<std::size_t>(wrote);
-    }
+  if (file && !write_all(file.get(), text)) {
+    problem = std::strerror(errno);
+    file.reset();
   }
   if (file && !text.empty()) ::lseek(file.get(), 0, SEEK_SET);
   return file;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <string_view>
 #include <utility>
 
 namespace petlab::base {
@@ -32,5 +33,9 @@ class FileDescriptor {
  private:
   int fd_ = -1;
 };
+
+/// Writes all of `bytes`, however many calls that takes. Returns false with errno set if one fails;
+/// a part may then be written.
+bool write_all(int descriptor, std::string_view bytes);
 
 }  // namespace petlab::base

@@ -188,12 +188,9 @@ bool write_and_rename(const std::filesystem::path& file, Parts parts, Readers re
   std::string name;
   FileDescriptor out(make_temporary(file, name));
   Temporary temporary(name);
-  for (std::span<const std::byte> left : parts) {
-    while (!left.empty()) {
-      const ssize_t wrote = ::write(out.get(), left.data(), left.size());
-      if (wrote < 0 && errno == EINTR) continue;
-      if (wrote < 0) refuse(file, "cannot be written", errno);
-      left = left.subspan(static_cast<std::size_t>(wrote));
+  for (const std::span<const std::byte> part : parts) {
+    if (!write_all(out.get(), {reinterpret_cast<const char*>(part.data()), part.size()})) {
+      refuse(file, "cannot be written", errno);
     }
   }
   // mkostemp creates files that only their owner can read.

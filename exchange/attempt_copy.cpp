@@ -200,13 +200,7 @@ FileDigest copy_checked(const fs::path& from, const fs::path& to) {
       ::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!out) fail_copy(to, "cannot be written", errno);
   const FileDigest copied = read_in_parts(from, [&](const char* part, std::size_t size) {
-    while (size > 0) {
-      const ssize_t wrote = ::write(out.get(), part, size);
-      if (wrote < 0 && errno == EINTR) continue;
-      if (wrote < 0) fail_copy(to, "cannot be written", errno);
-      part += wrote;
-      size -= static_cast<std::size_t>(wrote);
-    }
+    if (!base::write_all(out.get(), {part, size})) fail_copy(to, "cannot be written", errno);
   });
   if (::fsync(out.get()) != 0) fail_copy(to, "cannot be written", errno);
   if (const FileDigest read_back = digest_of_file(to); read_back != copied) {

@@ -165,13 +165,7 @@ class Unpacking {
     read_entry(size_, [&](const char* data, std::size_t size) {
       hash.add(data, size);
       got += size;
-      while (size > 0) {
-        const ssize_t wrote = ::write(out.get(), data, size);
-        if (wrote < 0 && errno == EINTR) continue;
-        if (wrote < 0) refuse_to_write(to, errno);
-        data += wrote;
-        size -= static_cast<std::size_t>(wrote);
-      }
+      if (!base::write_all(out.get(), {data, size})) refuse_to_write(to, errno);
     });
     if (got != size_) {
       refuse_entry(name_,

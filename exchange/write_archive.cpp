@@ -52,17 +52,9 @@ class PendingArchive {
   bool write(const char* data, std::size_t size) {
     hash_.add(data, size);
     size_ += size;
-    while (size > 0) {
-      const ssize_t wrote = ::write(out_.get(), data, size);
-      if (wrote < 0 && errno == EINTR) continue;
-      if (wrote < 0) {
-        error_ = errno;
-        return false;
-      }
-      data += wrote;
-      size -= static_cast<std::size_t>(wrote);
-    }
-    return true;
+    if (base::write_all(out_.get(), {data, size})) return true;
+    error_ = errno;
+    return false;
   }
   void throw_if_failed() const {
     if (error_ != 0) refuse(error_);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/file_descriptor.h"
 #include "base/files.h"
 #include "base/shallow_json.h"
 #include "fetch/error.h"
@@ -34,10 +35,8 @@ void rename_over(const fs::path& from, const fs::path& to) {
 }
 
 void sync_folder(const fs::path& folder) {
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;
-  ::fsync(fd);
-  ::close(fd);
+  const base::FileDescriptor open(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (open) ::fsync(open.get());
 }
 
 std::optional<BackbonePlace::Record> read_record(const fs::path& file) {

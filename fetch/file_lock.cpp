@@ -16,12 +16,12 @@ namespace petlab::fetch {
 
 FileLock::FileLock(const std::filesystem::path& file, const std::string& what,
                    const Watcher& watcher)
-    : descriptor_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-  if (descriptor_ < 0) {
+    : file_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+  if (!file_) {
     throw Error(fmt::format("{}: cannot be created: {}", file.string(), std::strerror(errno)));
   }
   bool waiting_was_told = false;
-  while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+  while (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
     if (error == EINTR) continue;
     // Some network file systems have no locks. Two downloads may then write the same file; its
@@ -29,7 +29,6 @@ FileLock::FileLock(const std::filesystem::path& file, const std::string& what,
     if (error == ENOLCK || error == ENOTSUP) return;
     const bool ended = watcher.ended();
     if (error != EWOULDBLOCK || ended) {
-      ::close(descriptor_);
       if (ended) throw Interrupted();
       throw Error(fmt::format("{}: cannot be locked: {}", file.string(), std::strerror(error)));
     }
@@ -39,7 +38,5 @@ FileLock::FileLock(const std::filesystem::path& file, const std::string& what,
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
 }
-
-FileLock::~FileLock() { ::close(descriptor_); }
 
 }  // namespace petlab::fetch

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string>
 
+#include "base/file_descriptor.h"
 #include "fetch/watcher.h"
 
 namespace petlab::fetch {
@@ -14,12 +15,9 @@ class FileLock {
   /// Waits while another process holds the lock, after one note that it waits for `what`. Throws
   /// Error if the file cannot be created, and Interrupted.
   FileLock(const std::filesystem::path& file, const std::string& what, const Watcher& watcher);
-  ~FileLock();
-  FileLock(const FileLock&) = delete;
-  FileLock& operator=(const FileLock&) = delete;
 
  private:
-  int descriptor_ = -1;
+  base::FileDescriptor file_;
 };
 
 }  // namespace petlab::fetch

@@ -15,6 +15,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/file_descriptor.h"
 #include "fetch/error.h"
 
 namespace petlab::fetch {
@@ -187,11 +188,6 @@ bool is_passing(long status) {
          status == 504;
 }
 
-struct Closer {
-  int fd;
-  ~Closer() { ::close(fd); }
-};
-
 }  // namespace
 
 struct Http::Impl {
@@ -339,16 +335,15 @@ Answer Http::get(const std::string& url, const std::string& token) {
 }
 
 void Http::download(const Download& wanted) {
-  const int fd = ::open(wanted.file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (fd < 0) {
+  const base::FileDescriptor file(::open(wanted.file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!file) {
     throw Error(
         fmt::format("{}: cannot be written: {}", wanted.file.string(), std::strerror(errno)));
   }
-  const Closer closer{fd};
   struct stat status = {};
   std::uintmax_t furthest = 0;
   for (std::int64_t failures = 0;;) {
-    if (::fstat(fd, &status) != 0) {
+    if (::fstat(file.get(), &status) != 0) {
       throw Error(
           fmt::format("{}: cannot be read: {}", wanted.file.string(), std::strerror(errno)));
     }
@@ -357,7 +352,7 @@ void Http::download(const Download& wanted) {
     if (existing > wanted.size) existing = 0;  // left over from another file; overwritten
     Receiver receiver;
     receiver.name = wanted.name;
-    receiver.file = fd;
+    receiver.file = file.get();
     receiver.asked_from = existing;
     receiver.size = wanted.size;
     receiver.received = &impl_->received;
@@ -372,7 +367,7 @@ void Http::download(const Download& wanted) {
       outcome.passing = true;
     } else if (outcome.status == 416 && existing > 0) {
       // The existing part cannot be resumed, so start from the beginning.
-      if (::ftruncate(fd, 0) != 0) {
+      if (::ftruncate(file.get(), 0) != 0) {
         throw Error(
             fmt::format("{}: cannot be written: {}", wanted.file.string(), std::strerror(errno)));
       }
@@ -384,7 +379,7 @@ void Http::download(const Download& wanted) {
     }
     impl_->retry_or_fail(outcome, receiver, ++failures);
   }
-  if (::fsync(fd) != 0) {
+  if (::fsync(file.get()) != 0) {
     throw Error(
         fmt::format("{}: cannot be written: {}", wanted.file.string(), std::strerror(errno)));
   }

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/file_descriptor.h"
 #include "base/files.h"
 #include "base/shallow_json.h"
 
@@ -33,19 +34,15 @@ bool ends_torn(int descriptor) {
   return ::pread(descriptor, &last, 1, status.st_size - 1) == 1 && last != '\n';
 }
 
-void write_and_close(int descriptor, const std::string& text, bool synced,
-                     const std::filesystem::path& file) {
-  const ssize_t written = ::write(descriptor, text.data(), text.size());
-  int error = 0;
+// In one call, so that lines of several processes never mix.
+void write(const base::FileDescriptor& out, const std::string& text, bool synced,
+           const std::filesystem::path& file) {
+  const ssize_t written = ::write(out.get(), text.data(), text.size());
   if (written != static_cast<ssize_t>(text.size())) {
-    error = written < 0 ? errno : ENOSPC;
-  } else if (synced && ::fdatasync(descriptor) != 0) {
-    error = errno;
+    if (written >= 0) errno = ENOSPC;
+    fail_to_write(file);
   }
-  ::close(descriptor);
-  if (error == 0) return;
-  errno = error;
-  fail_to_write(file);
+  if (synced && ::fdatasync(out.get()) != 0) fail_to_write(file);
 }
 
 // Far more than a user and petlab write line by line.
@@ -61,17 +58,19 @@ std::string record_text(const RecordLine& line, const std::string& more) {
 }
 
 void append_record(const std::filesystem::path& file, const RecordLine& line, bool synced) {
-  const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (descriptor < 0) fail_to_write(file);
-  const std::string torn = ends_torn(descriptor) ? std::string(kTorn) + "\n" : "";
-  write_and_close(descriptor, torn + record_text(line), synced, file);
+  const base::FileDescriptor out(
+      ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (!out) fail_to_write(file);
+  const std::string torn = ends_torn(out.get()) ? std::string(kTorn) + "\n" : "";
+  write(out, torn + record_text(line), synced, file);
 }
 
 void write_first_record(const std::filesystem::path& file, const RecordLine& line,
                         const std::string& more) {
-  const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor < 0) fail_to_write(file);
-  write_and_close(descriptor, record_text(line, more), false, file);
+  const base::FileDescriptor out(
+      ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!out) fail_to_write(file);
+  write(out, record_text(line, more), false, file);
 }
 
 std::vector<std::string> each_record(const std::filesystem::path& file,

@@ -64,31 +64,28 @@ bool on_network_file_system(const std::filesystem::path& file) {
 
 HostLock::HostLock(const std::filesystem::path& database) {
   const std::string file = database.string() + ".lock";
-  descriptor_ = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) {
+  file_ = base::FileDescriptor(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!file_) {
     throw Error(fmt::format("{}: cannot be opened: {}", file, std::strerror(errno)));
   }
   struct flock whole = {};
   whole.l_type = F_WRLCK;
   whole.l_whence = SEEK_SET;
-  const bool locked = fcntl(descriptor_, F_OFD_SETLK, &whole) == 0;
+  const bool locked = fcntl(file_.get(), F_OFD_SETLK, &whole) == 0;
   std::array<char, 512> content = {};
-  const ssize_t got = pread(descriptor_, content.data(), content.size(), 0);
+  const ssize_t got = pread(file_.get(), content.data(), content.size(), 0);
   const std::string holder(content.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
   const std::string host = holder.substr(0, holder.find(' '));
   // If the holder was on this host it has died, since its lock is free.
   if (locked && (host.empty() || host == host_name())) {
     const std::string entry = fmt::format("{} process {}\n", host_name(), getpid());
-    if (ftruncate(descriptor_, 0) == 0 &&
-        pwrite(descriptor_, entry.data(), entry.size(), 0) == static_cast<ssize_t>(entry.size()) &&
-        fsync(descriptor_) == 0) {
+    if (ftruncate(file_.get(), 0) == 0 &&
+        pwrite(file_.get(), entry.data(), entry.size(), 0) == static_cast<ssize_t>(entry.size()) &&
+        fsync(file_.get()) == 0) {
       return;
     }
-    const int error = errno;
-    close(descriptor_);
-    throw Error(fmt::format("{}: cannot be written: {}", file, std::strerror(error)));
+    throw Error(fmt::format("{}: cannot be written: {}", file, std::strerror(errno)));
   }
-  close(descriptor_);
   throw DatabaseHeld(
       fmt::format("{}: {} writes it; on a network file system only one may: wait for it, or, where "
                   "it has ended, "
@@ -99,8 +96,7 @@ HostLock::HostLock(const std::filesystem::path& database) {
 
 HostLock::~HostLock() {
   // An empty file is free. After a removal, two processes could lock different files of this name.
-  if (ftruncate(descriptor_, 0) == 0) fsync(descriptor_);
-  close(descriptor_);
+  if (ftruncate(file_.get(), 0) == 0) fsync(file_.get());
 }
 
 }  // namespace petlab::results::internal

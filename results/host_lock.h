@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <string>
 
+#include "base/file_descriptor.h"
+
 namespace petlab::results::internal {
 
 /// Resolves the links of `file` as far as it exists. SQLite puts its auxiliary files next to the
@@ -25,7 +27,7 @@ class HostLock {
   HostLock& operator=(const HostLock&) = delete;
 
  private:
-  int descriptor_ = -1;
+  base::FileDescriptor file_;
 };
 
 }  // namespace petlab::results::internal

@@ -1,9 +1,10 @@
 #include "orchestrator/host/worker_mark.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <cerrno>
+
+#include "base/file_descriptor.h"
 
 namespace petlab::orchestrator {
 
@@ -12,10 +13,9 @@ std::filesystem::path asked_file(const std::filesystem::path& worker_lock) {
 }
 
 bool first_to_ask(const char* asked_file) {
-  const int fd = ::open(asked_file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (fd < 0) return errno != EEXIST;
-  ::close(fd);
-  return true;
+  const base::FileDescriptor mark(
+      ::open(asked_file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  return mark || errno != EEXIST;
 }
 
 }  // namespace petlab::orchestrator

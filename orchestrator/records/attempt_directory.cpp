@@ -15,6 +15,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/file_descriptor.h"
 #include "base/files.h"
 #include "base/shallow_json.h"
 #include "orchestrator/host/error.h"
@@ -32,14 +33,8 @@ constexpr std::uintmax_t kMostTrialBytes = std::uintmax_t{16} << 20;
 }
 
 void write_new(const std::filesystem::path& file, const std::string& text) {
-  const int descriptor = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor < 0) fail(file, "cannot be written");
-  const ssize_t written = write(descriptor, text.data(), text.size());
-  const int error = written < 0 ? errno : ENOSPC;
-  close(descriptor);
-  if (written == static_cast<ssize_t>(text.size())) return;
-  errno = error;
-  fail(file, "cannot be written");
+  const base::FileDescriptor out(open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!out || !base::write_all(out.get(), text)) fail(file, "cannot be written");
 }
 
 void make_folders(const std::filesystem::path& folder) {
@@ -55,13 +50,9 @@ std::string unfinished_prefix(const protocol::TrialDirectory& directory) {
 }
 
 void sync(const std::filesystem::path& file) {
-  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail(file, "cannot be read");
-  const int error = fsync(descriptor) == 0 ? 0 : errno;
-  close(descriptor);
-  if (error == 0) return;
-  errno = error;
-  fail(file, "cannot be written");
+  const base::FileDescriptor in(open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!in) fail(file, "cannot be read");
+  if (fsync(in.get()) != 0) fail(file, "cannot be written");
 }
 
 // Returns false if `from` does not exist.

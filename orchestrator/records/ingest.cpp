@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "base/file_descriptor.h"
 #include "protocol/trial_directory.h"
 #include "results/attempt_events.h"
 
@@ -26,20 +27,15 @@ constexpr std::size_t kChunk = std::size_t{4} << 20;  // larger than the longest
 /// events.jsonl opened for reading, if it exists.
 class Ingest::File {
  public:
-  explicit File(const std::filesystem::path& name) : name_(name) {
-    descriptor_ = open(name.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor_ < 0 && errno != ENOENT) fail();
+  explicit File(const std::filesystem::path& name)
+      : name_(name), in_(open(name.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (!in_ && errno != ENOENT) fail();
   }
-  ~File() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
 
-  bool exists() const { return descriptor_ >= 0; }
+  bool exists() const { return static_cast<bool>(in_); }
   std::int64_t size() const {
     struct stat status = {};
-    if (fstat(descriptor_, &status) != 0) fail();
+    if (fstat(in_.get(), &status) != 0) fail();
     return status.st_size;
   }
   /// Reads up to `size` bytes from `offset`; fewer only at the end of the file.
@@ -47,7 +43,7 @@ class Ingest::File {
     std::size_t got = 0;
     while (got < size) {
       const ssize_t part =
-          pread(descriptor_, into + got, size - got, offset + static_cast<std::int64_t>(got));
+          pread(in_.get(), into + got, size - got, offset + static_cast<std::int64_t>(got));
       if (part < 0 && errno == EINTR) continue;
       if (part < 0) fail();
       if (part == 0) break;
@@ -75,7 +71,7 @@ class Ingest::File {
         fmt::format("{}: cannot be read: {}", name_.string(), std::strerror(errno)));
   }
   std::filesystem::path name_;
-  int descriptor_ = -1;
+  base::FileDescriptor in_;
 };
 
 namespace {

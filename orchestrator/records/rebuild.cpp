@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/file_descriptor.h"
 #include "base/files.h"
 #include "base/sha256.h"
 #include "base/shallow_json.h"
@@ -336,9 +337,8 @@ RunsSummary rebuild(const std::filesystem::path& runs, const std::filesystem::pa
       throw Error(
           fmt::format("{}: cannot be created: the disk is full or unreadable", database.string()));
     }
-    const int descriptor = open(temporary.c_str(), O_RDONLY | O_CLOEXEC);
-    const int unsynced = descriptor < 0 || fsync(descriptor) != 0 ? errno : 0;
-    if (descriptor >= 0) close(descriptor);
+    const base::FileDescriptor written(open(temporary.c_str(), O_RDONLY | O_CLOEXEC));
+    const int unsynced = !written || fsync(written.get()) != 0 ? errno : 0;
     const int error = unsynced != 0 ? unsynced : base::give_new_name(temporary, database);
     if (error != 0) {
       throw Error(

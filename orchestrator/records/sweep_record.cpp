@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/file_descriptor.h"
 #include "base/files.h"
 #include "base/sha256.h"
 #include "base/shallow_json.h"
@@ -82,13 +83,12 @@ void keep_former_trials(const SweepFile& former, std::vector<results::TrialRow>&
 }
 
 void renew_time(const std::filesystem::path& file, const std::string& text) {
-  const int descriptor = open(file.c_str(), O_WRONLY | O_CLOEXEC);
-  if (descriptor < 0) fail_at(file, "cannot be written");
-  const ssize_t written = pwrite(descriptor, text.data() + kTimeAt - 1, kTimeWidth, kTimeAt - 1);
-  const int error = written < 0 ? errno : ENOSPC;
-  close(descriptor);
+  const base::FileDescriptor out(open(file.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!out) fail_at(file, "cannot be written");
+  // In one call, so that no reader sees half of the time.
+  const ssize_t written = pwrite(out.get(), text.data() + kTimeAt - 1, kTimeWidth, kTimeAt - 1);
   if (written == static_cast<ssize_t>(kTimeWidth)) return;
-  errno = error;
+  if (written >= 0) errno = ENOSPC;
   fail_at(file, "cannot be written");
 }
 

@@ -30,23 +30,15 @@ Clock system_clock() {
 
 EventLog::EventLog(std::filesystem::path file, Clock clock)
     : file_(std::move(file)), clock_(std::move(clock)) {
-  descriptor_ = ::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) throw Error(problem(file_, "opened"));
+  out_ =
+      base::FileDescriptor(::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!out_) throw Error(problem(file_, "opened"));
   struct stat found {};
-  if (::fstat(descriptor_, &found) != 0) {
-    const std::string why = problem(file_, "examined");
-    ::close(descriptor_);
-    throw Error(why);
-  }
+  if (::fstat(out_.get(), &found) != 0) throw Error(problem(file_, "examined"));
   if (found.st_size != 0) {
-    ::close(descriptor_);
     throw Error(file_.string() +
                 ": already contains events, must be new: an attempt runs only once");
   }
-}
-
-EventLog::~EventLog() {
-  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 void EventLog::write(decltype(protocol::Event::body) body) {
@@ -55,20 +47,14 @@ void EventLog::write(decltype(protocol::Event::body) body) {
                       std::holds_alternative<protocol::Finished>(body) ||
                       std::holds_alternative<protocol::Failed>(body);
   const std::string line = protocol::to_line({next_, clock_(), std::move(body)}) + "\n";
-  std::size_t written = 0;
-  while (written < line.size()) {
-    const ssize_t n = ::write(descriptor_, line.data() + written, line.size() - written);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      const std::string found = problem(file_, "written");
-      if (::ftruncate(descriptor_, size_) != 0) broken_ = found;
-      throw Error(found);
-    }
-    written += static_cast<std::size_t>(n);
+  if (!base::write_all(out_.get(), line)) {
+    const std::string found = problem(file_, "written");
+    if (::ftruncate(out_.get(), size_) != 0) broken_ = found;
+    throw Error(found);
   }
   size_ += static_cast<std::int64_t>(line.size());
   ++next_;
-  if (synced && ::fdatasync(descriptor_) != 0) {
+  if (synced && ::fdatasync(out_.get()) != 0) {
     // After a failed sync, it is unknown which lines reached the disk.
     broken_ = problem(file_, "synced");
     throw Error(broken_);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "base/file_descriptor.h"
 #include "protocol/events.h"
 
 namespace petlab::trainer {
@@ -19,9 +20,6 @@ class EventLog {
  public:
   /// Throws Error if the file cannot be created or already holds events.
   EventLog(std::filesystem::path file, Clock clock);
-  ~EventLog();
-  EventLog(const EventLog&) = delete;
-  EventLog& operator=(const EventLog&) = delete;
 
   /// Appends the event as one line. On failure it throws Error with the file and the system's
   /// reason and truncates the file to its last whole line, so that later events start on a new
@@ -31,7 +29,7 @@ class EventLog {
  private:
   std::filesystem::path file_;
   Clock clock_;
-  int descriptor_ = -1;
+  base::FileDescriptor out_;
   std::int64_t next_ = 0;
   std::int64_t size_ = 0;  // total length of the whole lines, in bytes
   std::string broken_;     // why no more events can be written; empty if they can
