@@ -1,11 +1,14 @@
 #include "results/attempt_events.h"
 
 #include <SQLiteCpp/Database.h>
+#include <fmt/format.h>
+#include <sqlite3.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
+#include "base/invariant.h"
 #include "results/connection.h"
 #include "results/examples.h"
 #include "results/loss_curve.h"
@@ -20,6 +23,17 @@ using internal::connection_of;
 using internal::Query;
 using internal::reading;
 using internal::writing;
+
+namespace {
+
+// To be called after an UPDATE of the attempt that has conditions. `otherwise`: what it means that
+// they did not hold.
+void must_have_changed(Connection& connection, const AttemptRef& attempt, const char* otherwise) {
+  PETLAB_INVARIANT(sqlite3_changes(connection.database().getHandle()) == 1,
+                   fmt::format("attempt {} of {} {}", attempt.number, attempt.trial_id, otherwise));
+}
+
+}  // namespace
 
 Series series_in(Batch& batch, std::string_view split, std::string_view task,
                  std::string_view name) {
@@ -129,7 +143,8 @@ void record_finished(Batch& batch, const AttemptRef& attempt, const protocol::Fi
     Query(connection,
           "UPDATE attempts SET event_outcome = 'finished', event_at = ?2, finished_step = ?3, "
           "peak_memory_mib = ?4, train_seconds = ?5, device_memory_mib = "
-          "coalesce(max(coalesce(device_memory_mib, 0), ?6), device_memory_mib) WHERE key = ?1")
+          "coalesce(max(coalesce(device_memory_mib, 0), ?6), device_memory_mib) WHERE key = ?1 AND "
+          "event_outcome IS NULL")
         .with(attempt.key)
         .with(time)
         .with(finished.step)
@@ -137,6 +152,7 @@ void record_finished(Batch& batch, const AttemptRef& attempt, const protocol::Fi
         .with(finished.train_seconds)
         .with(finished.device_memory_mib)
         .run();
+    must_have_changed(connection, attempt, "ends a second time");
     if (!finished.artifact.empty() || finished.bls_bits || finished.stored_bits) {
       Query(
           connection,
@@ -161,12 +177,13 @@ void record_failed(Batch& batch, const AttemptRef& attempt, const protocol::Fail
   writing(batch, "record that an attempt failed", [&](Connection& connection) {
     Query(connection,
           "UPDATE attempts SET event_outcome = 'failed', event_kind = ?2, event_reason = ?3, "
-          "event_at = ?4 WHERE key = ?1")
+          "event_at = ?4 WHERE key = ?1 AND event_outcome IS NULL")
         .with(attempt.key)
         .with(failed.kind)
         .with(failed.reason)
         .with(time)
         .run();
+    must_have_changed(connection, attempt, "ends a second time");
   });
 }
 
@@ -183,7 +200,8 @@ void set_cursor(Batch& batch, const AttemptRef& attempt, const Cursor& cursor) {
   writing(batch, "record how far events were read", [&](Connection& connection) {
     Query(connection,
           "UPDATE attempts SET events_offset = ?2, events_next_seq = ?3, events_lines = ?4, "
-          "events_closed = ?5 WHERE key = ?1")
+          "events_closed = ?5 WHERE key = ?1 AND events_offset <= ?2 AND events_next_seq <= ?3 AND "
+          "events_closed = 0")
         .with(attempt.key)
         .with(cursor.offset)
         .with(cursor.next_seq)
@@ -192,6 +210,7 @@ void set_cursor(Batch& batch, const AttemptRef& attempt, const Cursor& cursor) {
                            : cursor.closed ? 1
                                            : 0})
         .run();
+    must_have_changed(connection, attempt, "is read backwards, or after its end");
   });
 }
 

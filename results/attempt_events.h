@@ -65,10 +65,11 @@ void record_progress(Batch& batch, const AttemptRef& attempt, const protocol::Pr
 void record_checkpoint(Batch& batch, const AttemptRef& attempt, const CheckpointAt& checkpoint);
 void record_finished(Batch& batch, const AttemptRef& attempt, const protocol::Finished& finished,
                      double time);
-/// `time` is absent if the events do not contain it.
+/// `time` is absent if the events do not contain it. Invariant of both: the attempt has not ended.
 void record_failed(Batch& batch, const AttemptRef& attempt, const protocol::Failed& failed,
                    std::optional<double> time);
 void record_note(Batch& batch, const AttemptRef& attempt, std::string_view note);
+/// Invariant: the cursor does not go back, and nothing was read after a closed one.
 void set_cursor(Batch& batch, const AttemptRef& attempt, const Cursor& cursor);
 /// Removes everything recorded by the functions above, and resets the attempt's cursor. Keeps the
 /// orchestrator's records (begun, launch, ending).

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/invariant.h"
 #include "base/sha256.h"
 #include "base/shallow_json.h"
 #include "results/connection.h"
@@ -104,7 +105,7 @@ std::int64_t Store::last_committed() const { return connection_->last_committed;
 std::int64_t Store::last_rolled_back() const { return connection_->last_rolled_back; }
 
 Batch Store::begin() {
-  if (connection_->batch_open) throw std::logic_error("a Store has one Batch at a time");
+  PETLAB_INVARIANT(!connection_->batch_open, "a second transaction begins within another");
   connection_->check_not_moved();
   connection_->guard("begin to write", [&] { connection_->exec("BEGIN IMMEDIATE"); });
   connection_->batch_open = true;

@@ -18,9 +18,9 @@
 namespace petlab::cli {
 namespace {
 
-using nlohmann::ordered_json;
 using exchange::CheckReport;
 using exchange::Finding;
+using nlohmann::ordered_json;
 
 struct CheckArguments : StoredArguments {
   bool json = false;

@@ -19,9 +19,9 @@
 namespace petlab::cli {
 namespace {
 
-using nlohmann::ordered_json;
 using exchange::Collected;
 using exchange::Garbage;
+using nlohmann::ordered_json;
 
 struct GcArguments : StoredArguments {
   std::vector<std::string> kinds;

@@ -33,9 +33,8 @@ int import_from(const ImportArguments& arguments, Streams streams) {
   const std::filesystem::path database = arguments.database_path();
   const exchange::Incoming incoming(runs_to_fill(arguments));
   // Unpack first: an archive may be rejected, and then no database must be created.
-  const std::filesystem::path from = folder
-                                         ? std::filesystem::path(arguments.from)
-                                         : exchange::unpack_archive(arguments.from, incoming);
+  const std::filesystem::path from = folder ? std::filesystem::path(arguments.from)
+                                            : exchange::unpack_archive(arguments.from, incoming);
   results::Store store(database);
   const exchange::MergeResult merged =
       exchange::merge_runs(store, incoming, from, {arguments.from});

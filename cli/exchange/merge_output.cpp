@@ -24,8 +24,7 @@ nlohmann::ordered_json as_list(const std::vector<exchange::NotTaken>& all) {
   return list;
 }
 
-void print_lines(std::ostream& out, const char* word,
-                 const std::vector<exchange::NotTaken>& all) {
+void print_lines(std::ostream& out, const char* word, const std::vector<exchange::NotTaken>& all) {
   for (const exchange::NotTaken& one : all) {
     out << "petlab: " << word << ": " << one.trial << (one.trial.empty() ? "" : " ")
         << reports::printable(one.text) << "\n";

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/file_descriptor.h"
+#include "base/invariant.h"
 #include "protocol/trial_directory.h"
 #include "results/attempt_events.h"
 
@@ -278,6 +279,10 @@ void Ingest::store(results::Batch& batch, const NewEvents& events) {
   if (events.after_ == events.before_) return;
   // Read from the database, because another process may have stored some or all of the events.
   const results::Cursor stored = results::cursor_of(store_.read(), attempt);
+  PETLAB_INVARIANT(
+      stored.next_seq >= events.before_.next_seq && stored.offset >= events.before_.offset,
+      fmt::format("the database has {} events of attempt {} of {}, but {} were read before",
+                  stored.next_seq, attempt.number, attempt.trial_id, events.before_.next_seq));
   const auto is_new = [&](std::int64_t seq) { return seq >= stored.next_seq; };
   if (stored.closed || (events.after_.next_seq <= stored.next_seq && !events.after_.closed)) return;
   if (update.started && is_new(0)) {

@@ -32,7 +32,8 @@ struct Changes {
   std::vector<std::size_t> over;  // trials with an attempt that is over, however it ended
 };
 
-/// Adds the changes to the batch.
+/// Adds the changes to the batch. Invariant: each attempt ends once, and its trial is planned
+/// again.
 void store(const Changes& changes, Ingest& ingest, results::Batch& batch);
 
 }  // namespace petlab::orchestrator

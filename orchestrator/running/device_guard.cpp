@@ -92,7 +92,6 @@ void DeviceGuard::excuse(const DeviceHealth::Failure& failure) {
   member.retried_after = failure.attempt;
   member.unbegun = 0;
   if (member.standing == Standing::assigned) return;
-  state_.trials.unsettle(failure.trial);
   state_.trials.replan(failure.trial);
 }
 

@@ -1,10 +1,19 @@
 #include "orchestrator/running/live_attempts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
+#include "base/invariant.h"
+
 namespace petlab::orchestrator {
+
+std::string_view to_string(AttemptState state) {
+  constexpr std::string_view names[] = {"claimed", "vanished", "prepared",
+                                        "given",   "begun",    "over"};
+  return names[static_cast<std::size_t>(state)];
+}
 
 bool may_follow(AttemptState from, AttemptState to) {
   switch (from) {
@@ -37,11 +46,9 @@ bool note_memory(Reported& reported, const IngestUpdate& update) {
 }
 
 void LiveAttempt::become(AttemptState state) {
-  if (!may_follow(state_, state)) {
-    throw std::logic_error("attempt " + std::to_string(attempt.number) + " of " + attempt.trial_id +
-                           " cannot go from state " + std::to_string(static_cast<int>(state_)) +
-                           " to " + std::to_string(static_cast<int>(state)));
-  }
+  PETLAB_INVARIANT(may_follow(state_, state),
+                   fmt::format("attempt {} of {} goes from {} to {}", attempt.number,
+                               attempt.trial_id, to_string(state_), to_string(state)));
   state_ = state;
 }
 
@@ -53,6 +60,10 @@ LiveAttempts::LiveAttempts(EventLoop& loop)
 
 LiveAttempt& LiveAttempts::add(protocol::TrialDirectory directory, results::AttemptRef attempt,
                                BestMetric best, AttemptState state) {
+  PETLAB_INVARIANT(
+      std::none_of(attempts_.begin(), attempts_.end(),
+                   [&](const LiveAttempt& live) { return live.attempt.key == attempt.key; }),
+      fmt::format("attempt {} of {} is claimed twice", attempt.number, attempt.trial_id));
   attempts_.emplace_front(std::move(directory), std::move(attempt), std::move(best), state);
   entries_[&attempts_.front()].place = attempts_.begin();
   return attempts_.front();

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,7 @@ enum class AttemptState {
 ///   begun    -> over
 /// A job adopted from a dead orchestrator enters as given or begun.
 bool may_follow(AttemptState from, AttemptState to);
+std::string_view to_string(AttemptState state);
 
 /// What an attempt's worker has reported, for the live view and the limits.
 struct Reported {
@@ -69,7 +71,7 @@ class LiveAttempt {
         state_(state) {}
 
   AttemptState state() const { return state_; }
-  /// Throws std::logic_error if the table does not allow the change.
+  /// Invariant: the table allows the change.
   void become(AttemptState state);
   /// True once a worker was given the attempt, until it is over.
   bool is_with_worker() const {

@@ -133,7 +133,6 @@ void OtherRuns::decided(std::size_t trial, const results::Decided& now) {
     return;
   }
   const TrialState before = member.plan.state;
-  state_.trials.unsettle(trial);
   state_.trials.replan(trial);
   if (member.plan.state == before) return;
   if (member.standing == Standing::waiting) {

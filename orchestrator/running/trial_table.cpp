@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/invariant.h"
 #include "orchestrator/host/fault_point.h"
 #include "orchestrator/planning/blame.h"
 #include "orchestrator/records/decide.h"
@@ -49,6 +50,7 @@ TrialPlan TrialTable::plan_from(std::size_t trial, const results::TrialFacts& fa
 }
 
 void TrialTable::replan(std::size_t trial) {
+  unsettle(trial);
   settle(trial, plan_from(trial, facts_of({trial}).front()));
 }
 
@@ -147,6 +149,8 @@ bool TrialTable::bring_up_to_date(const std::vector<std::size_t>& trials,
 
 void TrialTable::settle(std::size_t trial, TrialPlan plan) {
   SweepMember& member = trials_[trial];
+  PETLAB_INVARIANT(member.standing != Standing::waiting && member.standing != Standing::settled,
+                   fmt::format("trial {} is settled twice", member.id()));
   elsewhere_.erase(trial);
   if (is_work(plan.state)) {
     if (plan.ran_out_of_memory) schedule_.set_alone(trial, true);
@@ -171,8 +175,10 @@ void TrialTable::settle(std::size_t trial, TrialPlan plan) {
 }
 
 void TrialTable::settle_assigned(std::size_t trial) {
-  elsewhere_.erase(trial);
-  trials_[trial].standing = Standing::assigned;
+  Standing& standing = trials_[trial].standing;
+  PETLAB_INVARIANT(standing == Standing::waiting || standing == Standing::elsewhere,
+                   fmt::format("trial {} is assigned, but does not wait", trials_[trial].id()));
+  standing = Standing::assigned;
 }
 
 void TrialTable::settle_elsewhere(std::size_t trial) {
@@ -181,11 +187,12 @@ void TrialTable::settle_elsewhere(std::size_t trial) {
 }
 
 void TrialTable::unsettle(std::size_t trial) {
-  const SweepMember& member = trials_[trial];
+  SweepMember& member = trials_[trial];
   if (member.standing == Standing::waiting) schedule_.remove(trial);
   if (member.standing == Standing::settled) {
     --counts_[static_cast<std::size_t>(member.plan.state)];
   }
+  member.standing = Standing::unplanned;
 }
 
 std::optional<std::size_t> TrialTable::find(const std::string& id) const {

@@ -19,6 +19,7 @@ namespace petlab::orchestrator {
 
 /// A trial's position in this run.
 enum class Standing {
+  unplanned,  ///< about to be settled
   settled,    ///< finished, failed or cancelled: nothing to do
   waiting,    ///< for a slot, or a retry's delay
   assigned,   ///< this run has claimed an attempt of it
@@ -30,7 +31,7 @@ enum class Standing {
 struct SweepMember {
   const sweeps::SweepTrial* what = nullptr;
   TrialPlan plan;
-  Standing standing = Standing::settled;
+  Standing standing = Standing::unplanned;
   bool cancelled = false;  // by the user, as of the last look at decisions
   std::int64_t retried_after = 0;
   std::int64_t renewed_after = 0;
@@ -53,17 +54,16 @@ class TrialTable {
   /// Reads the current facts of the trials from the database.
   std::vector<results::TrialFacts> facts_of(const std::vector<std::size_t>& trials) const;
   TrialPlan plan_from(std::size_t trial, const results::TrialFacts& facts) const;
-  /// Plans the trial from its current facts in the database.
+  /// Plans the trial from its current facts in the database, and settles it.
   void replan(std::size_t trial);
 
-  /// Sets the trial's standing according to the plan.
+  /// Sets the trial's standing according to the plan. Invariant: it neither waits nor is settled.
   void settle(std::size_t trial, TrialPlan plan);
+  /// Invariant: the trial waits, or another orchestrator had it.
   void settle_assigned(std::size_t trial);
   void settle_elsewhere(std::size_t trial);
   /// Leaves the trial for the next run.
   void settle_left(std::size_t trial) { trials_[trial].standing = Standing::left; }
-  /// Removes a trial from the schedule and the counts, before it is settled again.
-  void unsettle(std::size_t trial);
 
   SweepMember& at(std::size_t trial) { return trials_[trial]; }
   const SweepMember& at(std::size_t trial) const { return trials_[trial]; }
@@ -83,6 +83,8 @@ class TrialTable {
   BestMetric metric_of(std::size_t trial) const;
 
  private:
+  /// Removes a trial from the schedule and the counts.
+  void unsettle(std::size_t trial);
   bool bring_up_to_date(const std::vector<std::size_t>& trials,
                         const std::vector<results::TrialFacts>& facts,
                         const std::vector<TrialPlan>& plans);

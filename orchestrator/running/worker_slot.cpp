@@ -1,9 +1,12 @@
 #include "orchestrator/running/worker_slot.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 #include <utility>
+
+#include "base/invariant.h"
 
 namespace petlab::orchestrator {
 namespace {
@@ -17,6 +20,11 @@ constexpr double kMostAhead = 64;
 constexpr auto kGiveUpAfterKill = std::chrono::seconds(30);
 
 }  // namespace
+
+std::string_view to_string(SlotState state) {
+  constexpr std::string_view names[] = {"empty", "serving", "closing", "stopping", "lost", "ended"};
+  return names[static_cast<std::size_t>(state)];
+}
 
 bool may_follow(SlotState from, SlotState to) {
   switch (from) {
@@ -51,11 +59,8 @@ void Pace::learn(EventLoop::Time now) {
 }
 
 void WorkerSlot::become(SlotState state) {
-  if (!may_follow(state_, state)) {
-    throw std::logic_error("slot " + name + " cannot go from state " +
-                           std::to_string(static_cast<int>(state_)) + " to " +
-                           std::to_string(static_cast<int>(state)));
-  }
+  PETLAB_INVARIANT(may_follow(state_, state), fmt::format("slot {} goes from {} to {}", name,
+                                                          to_string(state_), to_string(state)));
   state_ = state;
 }
 
@@ -148,7 +153,10 @@ EndedWorker& WorkerSlot::ended_with(const LiveAttempt& live) {
 }
 
 WorkerSlot& SlotTable::add(const std::string& name) {
-  return slots_.try_emplace(name, name, launcher_.device(name).uuid, loop_.now()).first->second;
+  const auto [slot, is_new] =
+      slots_.try_emplace(name, name, launcher_.device(name).uuid, loop_.now());
+  PETLAB_INVARIANT(is_new, fmt::format("slot {} is held twice", name));
+  return slot->second;
 }
 
 WorkerSlot* SlotTable::find(const std::string& name) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "orchestrator/launching/launcher.h"
@@ -33,6 +34,7 @@ enum class SlotState {
 ///   lost     -> ended
 ///   ended    -> empty
 bool may_follow(SlotState from, SlotState to);
+std::string_view to_string(SlotState state);
 
 /// A worker that has ended, with its attempts that were not known to be over.
 struct EndedWorker {

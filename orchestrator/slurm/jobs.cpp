@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <stdexcept>
+#include <string_view>
 #include <system_error>
 
+#include "base/invariant.h"
 #include "base/programs.h"
 #include "orchestrator/slurm/submission.h"
 
@@ -91,16 +92,17 @@ SlurmJob::SlurmJob(SlurmJobs& jobs, std::string slot_name, std::filesystem::path
 SlurmJob::~SlurmJob() { jobs_.forget(*this); }
 
 void SlurmJob::become(At at) {
-  if (!may_follow(at_, at)) {
-    throw std::logic_error(fmt::format("the Slurm job of {} cannot go from state {} to {}",
-                                       directory.folder().string(), static_cast<int>(at_),
-                                       static_cast<int>(at)));
-  }
+  constexpr std::string_view names[] = {"queued", "submitting", "lost", "job", "over"};
+  const auto name = [&](At one) { return names[static_cast<std::size_t>(one)]; };
+  PETLAB_INVARIANT(may_follow(at_, at),
+                   fmt::format("the job of {} goes from {} to {}", directory.folder().string(),
+                               name(at_), name(at)));
   at_ = at;
 }
 
 void SlurmJob::submit(const std::filesystem::path&) {
-  throw std::logic_error("a Slurm job has one attempt");
+  PETLAB_INVARIANT(false,
+                   fmt::format("the job of {} gets a second attempt", directory.folder().string()));
 }
 
 void SlurmJob::close() {

@@ -82,7 +82,7 @@ class SlurmJob final : public Worker {
   std::optional<SlurmClock::time_point> began() const override { return run_began; }
 
   At at() const { return at_; }
-  /// Throws std::logic_error for any other transition.
+  /// Invariant: may_follow() allows the change.
   void become(At at);
   /// Sets the first state of an adopted job.
   void begin_at(At at) { at_ = at; }

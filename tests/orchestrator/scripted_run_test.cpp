@@ -366,9 +366,4 @@ TEST_CASE("Attempts and slots change state only as their tables allow", "[orches
       CHECK(may_follow(slot[from], slot[to]) == (allowed[from][to] == '1'));
     }
   }
-  const sweeps::TaskDeclaration task;
-  orchestrator::LiveAttempt live(protocol::TrialDirectory("/nowhere", "t", 1), {1, "t", 1},
-                                 orchestrator::BestMetric({&task}), AttemptState::claimed);
-  live.become(AttemptState::prepared);
-  CHECK_THROWS_AS(live.become(AttemptState::begun), std::logic_error);
 }

@@ -12,7 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "orchestrator/slurm/jobs.h"
 #include "orchestrator/slurm/launcher.h"
+#include "tests/support/broken_invariant.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
@@ -128,6 +130,19 @@ struct SlurmRun {
 };
 
 }  // namespace
+
+TEST_CASE("A Slurm job changes state as its table allows, and has one attempt", "[invariants]") {
+  SlurmRun jobs(0);
+  jobs.start(1);
+  const std::string attempt = (jobs.options.runs / "t0" / "1").string();
+  auto& job = static_cast<SlurmJob&>(*jobs.workers.front());
+  CHECK(testing::broken_invariant([&] {
+          job.become(SlurmJob::At::over);
+          job.become(SlurmJob::At::job);
+        }) == "the job of " + attempt + " goes from over to job");
+  CHECK(testing::broken_invariant([&] { job.submit("2"); }) ==
+        "the job of " + attempt + " gets a second attempt");
+}
 
 TEST_CASE("Refused jobs are submitted again in order, in smaller arrays", "[orchestrator]") {
   SlurmRun jobs(2);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tests/results/helpers.h"
+#include "tests/support/broken_invariant.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
@@ -81,6 +82,32 @@ TEST_CASE("The peak of device memory may be reported only at the end", "[results
     f.finish(std::nullopt);
     CHECK_FALSE(f.peak());
   }
+}
+
+TEST_CASE("An attempt ends once, by what its worker reports", "[invariants]") {
+  OneAttempt f;
+  f.finish(std::nullopt);
+  const std::string twice = "attempt 1 of t1 ends a second time";
+  CHECK(testing::broken_invariant([&] { f.finish(std::nullopt); }) == twice);
+  CHECK(testing::broken_invariant([&] {
+          Batch batch = f.store.begin();
+          record_failed(batch, f.attempt, {"no good", "error"}, 3);
+        }) == twice);
+}
+
+TEST_CASE("Events are read forwards, and none after the end", "[invariants]") {
+  OneAttempt f;
+  const auto set = [&](const Cursor& cursor) {
+    Batch batch = f.store.begin();
+    set_cursor(batch, f.attempt, cursor);
+    batch.commit();
+  };
+  set({.offset = 100, .next_seq = 2, .lines = 2});
+  const std::string backwards = "attempt 1 of t1 is read backwards, or after its end";
+  CHECK(testing::broken_invariant([&] { set({.offset = 99, .next_seq = 2}); }) == backwards);
+  CHECK(testing::broken_invariant([&] { set({.offset = 100, .next_seq = 1}); }) == backwards);
+  set({.offset = 200, .next_seq = 3, .lines = 3, .closed = true});
+  CHECK(testing::broken_invariant([&] { set({.offset = 300, .next_seq = 4}); }) == backwards);
 }
 
 }  // namespace petlab::results
