@@ -76,4 +76,34 @@ TEST_CASE("Variants are not ranked over one task, or by a metric of unknown dire
             "ranks: no metric has a score of every variant on 2 tasks; found 1"});
 }
 
+TEST_CASE("Sides are called different only after Friedman's test", "[questions]") {
+  const auto ranked_by = [](const std::vector<std::vector<double>>& tasks) {
+    std::vector<RankedTask> all;
+    for (const std::vector<double>& scores : tasks) {
+      RankedTask& task = all.emplace_back();
+      task.name = std::to_string(all.size());
+      for (const double score : scores) task.scores.push_back({{"1", score}});
+    }
+    return rank_over_tasks({"a", "b", "c"}, all, 0.05);
+  };
+  const Ranking undecided = ranked_by({{3, 2, 1}, {1, 2, 3}});
+  CHECK_FALSE(undecided.differs);
+  CHECK(undecided.wilcoxon == std::vector<std::string>{"a", "a", "a"});
+  CHECK(tests_text(undecided) ==
+        "Friedman's test over 2 tasks gives p = 1.0000, so no two variants are called different");
+  CHECK(tests_text(ranked_by({{1, 1, 1}, {2, 2, 2}})) ==
+        "all variants are equal on each of the 2 tasks");
+  // The smallest possible p over five tasks is 2 / 2^5, which Holm's adjustment multiplies by 3.
+  const Ranking few = ranked_by(std::vector<std::vector<double>>(5, {1, 2, 3}));
+  CHECK(few.sides == std::vector<std::string>{"c", "b", "a"});
+  CHECK(few.order == std::vector<std::size_t>{2, 1, 0});
+  CHECK(few.nemenyi == std::vector<std::string>{"a", "ab", "b"});
+  CHECK(tests_text(few) ==
+        "Friedman's test over 5 tasks gives p = 0.0067; by Nemenyi's test, average ranks differ if "
+        "they are more than 1.48 apart; Wilcoxon's test cannot tell any variants apart over fewer "
+        "than 7 tasks");
+  CHECK(fewest_wilcoxon_tasks(3, 0.05) == 7);
+  CHECK(fewest_wilcoxon_tasks(12, 0.05) == 12);
+}
+
 }  // namespace petlab::questions
