@@ -274,6 +274,20 @@ std::vector<std::string> legend(const Figure& figure) {
   return lines;
 }
 
+std::vector<std::string> legend(const Ranks& ranks) {
+  const questions::Ranking& ranking = ranks.ranking;
+  std::vector<std::string> lines;
+  if (ranks.has_ranks()) {
+    lines.push_back(fmt::format(
+        "variants that share a letter do not differ significantly (level {:g}): by Nemenyi's "
+        "critical difference, or by Wilcoxon's exact test over tasks with Holm's correction",
+        ranking.level));
+    lines.push_back(printable(fmt::format("tasks: {}", fmt::join(ranking.tasks, ", "))));
+  }
+  for (const std::string& note : ranks.notes) lines.push_back(printable(note));
+  return lines;
+}
+
 std::vector<std::string> errata_of(const Figure& figure) {
   std::set<std::string> lines;
   for (const FigureSeries& series : figure.series) {
@@ -335,6 +349,23 @@ Table table_of_points(const Figure& figure) {
     row({line.key, "", line.name}, std::move(measured), std::move(printed));
   }
   return table;
+}
+
+Table table_of(const Section& section) {
+  if (const auto* figure = std::get_if<Figure>(&section)) return table_of_points(*figure);
+  if (const auto* ranks = std::get_if<Ranks>(&section)) return table_of_ranks(*ranks);
+  return std::get<Table>(section);
+}
+
+std::vector<std::string> legend_of_drawn(const Section& section) {
+  if (const auto* figure = std::get_if<Figure>(&section)) return legend(*figure);
+  const auto* ranks = std::get_if<Ranks>(&section);
+  if (ranks == nullptr) return {};
+  std::vector<std::string> lines = legend(*ranks);
+  lines.insert(lines.begin(),
+               printable(ranks->has_ranks() ? tests_text(ranks->ranking)
+                                            : "no ranks: " + ranks->ranking.missing));
+  return lines;
 }
 
 bool has_published(const std::vector<Cell>& row) {

@@ -57,8 +57,17 @@ std::vector<std::string> legend(const Figure& figure);
 /// The errata of a figure's published points, for figures without a table to mark them in.
 std::vector<std::string> errata_of(const Figure& figure);
 
+/// Explains the letters of ranks, with the tasks and missing data.
+std::vector<std::string> legend(const Ranks& ranks);
+
 /// The points of a figure as a table: one row per point, grouped by series.
 Table table_of_points(const Figure& figure);
+
+/// A section as a table: a figure's points, or the ranks of variants.
+Table table_of(const Section& section);
+/// The legend of a figure or of ranks without their picture, to which that of their table is added.
+/// Begins with the results of the tests of ranks.
+std::vector<std::string> legend_of_drawn(const Section& section);
 
 /// True if a cell of the row has a published value.
 bool has_published(const std::vector<Cell>& row);

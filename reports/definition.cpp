@@ -258,35 +258,96 @@ FigureSpec read_figure(DefinitionReader& reader, const base::YamlNode& node) {
   return read;
 }
 
+// Reads variants or tasks of a ranking.
+std::vector<Line> read_ranked(DefinitionReader& reader, const base::YamlNode& node,
+                              const std::string& what) {
+  std::vector<Line> all;
+  reader.lines(node, "ranks." + what + "s", what, [&](const base::YamlNode& item) -> const Line& {
+    all.push_back(reader.line(item, what));
+    if (all.back().cells.text) {
+      reader.problem(item.line, fmt::format("{}.text is a text, which has no rank; use value or "
+                                            "average_over, or neither for a metric",
+                                            what));
+    }
+    return all.back();
+  });
+  return all;
+}
+
+RanksSpec read_ranks(DefinitionReader& reader, const base::YamlNode& node) {
+  constexpr double kHighestLevel = 0.5;
+  constexpr PairTest kTests[] = {PairTest::nemenyi, PairTest::wilcoxon};
+  RanksSpec read;
+  std::set<std::string> seen;
+  reader.map(node, "ranks", {"variants", "tasks", "test", "level", "key", "title"},
+             [&](const std::string& key, const base::YamlNode& value) {
+               seen.insert(key);
+               if (key == "variants") {
+                 read.variants = read_ranked(reader, value, "variant");
+               } else if (key == "tasks") {
+                 read.tasks = read_ranked(reader, value, "task");
+               } else if (key == "test") {
+                 read.test = kTests[reader.one_of(value, "ranks.test", {"nemenyi", "wilcoxon"})];
+               } else if (key == "level") {
+                 const auto level =
+                     value.is_scalar() ? number_from<double>(value.text) : std::nullopt;
+                 if (level && *level > 0 && *level <= kHighestLevel) {
+                   read.level = *level;
+                 } else {
+                   reader.problem(value.line,
+                                  fmt::format("ranks.level is {}, must be a number above 0 and at "
+                                              "most {}",
+                                              base::shown(value), kHighestLevel));
+                 }
+               } else if (key == "key") {
+                 read.key = file_name(reader, value, "ranks.key");
+               } else {
+                 read.title = reader.text(value, "ranks.title");
+               }
+             });
+  if (!node.is_map()) return read;
+  for (const char* needed : {"variants", "tasks"}) {
+    if (!seen.contains(needed)) reader.problem(node.line, fmt::format("ranks has no {}", needed));
+  }
+  return read;
+}
+
+const std::vector<std::string>& section_kinds() {
+  static const std::vector<std::string> kinds = {"table", "figure", "ranks"};
+  return kinds;
+}
+
+SectionSpec read_section(DefinitionReader& reader, const std::string& kind,
+                         const base::YamlNode& node) {
+  if (kind == "table") return read_table(reader, node);
+  if (kind == "figure") return read_figure(reader, node);
+  return read_ranks(reader, node);
+}
+
 std::vector<SectionSpec> read_sections(DefinitionReader& reader, const base::YamlNode& node) {
   std::vector<SectionSpec> all;
   if (!node.is_sequence() || node.items.empty()) {
-    reader.problem(node.line,
-                   fmt::format("sections is {}, must be a list of tables and figures",
-                               node.is_sequence() ? "an empty list" : base::shown(node)));
+    reader.problem(node.line, fmt::format("sections is {}, must be a list of sections ({})",
+                                          node.is_sequence() ? "an empty list" : base::shown(node),
+                                          joined(section_kinds())));
     return all;
   }
   std::map<std::string, int> keys;
   for (const base::YamlNode& item : node.items) {
     const int line = item.line;
-    std::string key;
-    int parts = 0;
-    reader.map(item, "a section", {"table", "figure"},
+    std::vector<std::string> parts;
+    reader.map(item, "a section", section_kinds(),
                [&](const std::string& kind, const base::YamlNode& value) {
-                 ++parts;
-                 if (kind == "table") {
-                   all.emplace_back(read_table(reader, value));
-                   key = std::get<TableSpec>(all.back()).key;
-                 } else {
-                   all.emplace_back(read_figure(reader, value));
-                   key = std::get<FigureSpec>(all.back()).key;
-                 }
+                 parts.push_back(kind);
+                 all.push_back(read_section(reader, kind, value));
                });
-    if (parts > 1) reader.problem(line, "a section has a table and a figure, must have one");
-    if (item.is_map() && item.items.empty()) {
-      reader.problem(line, "a section has neither a table nor a figure, must have one");
+    if (parts.size() > 1 || (item.is_map() && item.items.empty())) {
+      reader.problem(
+          line, fmt::format("a section has {}, must have one of {}",
+                            parts.empty() ? "no key" : joined(parts), joined(section_kinds())));
     }
-    if (parts == 0) continue;
+    if (parts.empty()) continue;
+    const std::string key = std::visit([](const auto& spec) { return spec.key; }, all.back());
     if (key.empty() && node.items.size() > 1) {
       reader.problem(line, "a section has no key, must have one where there are several");
     }
@@ -318,41 +379,43 @@ Definition read_definition(DefinitionReader& reader, const base::YamlNode& node,
                            const std::string& file) {
   Definition read;
   read.file = file;
-  std::vector<std::string> parts;  // those present of table, figure, sections
-  reader.map(node, "the report",
-             {"report", "about", "sweep", "where", "backbone_parameters", "notes", "table",
-              "figure", "sections"},
-             [&](const std::string& key, const base::YamlNode& value) {
-               if (key == "report") {
-                 read.name = file_name(reader, value, "report");
-               } else if (key == "about") {
-                 read.about = reader.text(value, "about");
-               } else if (key == "sweep") {
-                 read.sweeps = reader.texts(value, "sweep");
-               } else if (key == "where") {
-                 read.where = reader.selection(value, "where");
-               } else if (key == "notes") {
-                 read.notes = reader.texts(value, "notes");
-               } else if (key == "backbone_parameters") {
-                 read_parameters(reader, value, read);
-               } else {
-                 parts.push_back(key);
-                 if (key == "table") {
-                   read.sections.emplace_back(read_table(reader, value));
-                 } else if (key == "figure") {
-                   read.sections.emplace_back(read_figure(reader, value));
-                 } else {
-                   read.sections = read_sections(reader, value);
-                 }
-               }
-             });
+  std::vector<std::string> known = {"report", "about", "sweep", "where", "backbone_parameters",
+                                    "notes"};
+  std::vector<std::string> contents = section_kinds();
+  contents.emplace_back("sections");
+  known.insert(known.end(), contents.begin(), contents.end());
+  std::vector<std::string> parts;  // those present of `contents`
+  reader.map(node, "the report", known, [&](const std::string& key, const base::YamlNode& value) {
+    if (key == "report") {
+      read.name = file_name(reader, value, "report");
+    } else if (key == "about") {
+      read.about = reader.text(value, "about");
+    } else if (key == "sweep") {
+      read.sweeps = reader.texts(value, "sweep");
+    } else if (key == "where") {
+      read.where = reader.selection(value, "where");
+    } else if (key == "notes") {
+      read.notes = reader.texts(value, "notes");
+    } else if (key == "backbone_parameters") {
+      read_parameters(reader, value, read);
+    } else {
+      parts.push_back(key);
+      if (key == "sections") {
+        read.sections = read_sections(reader, value);
+      } else {
+        read.sections.push_back(read_section(reader, key, value));
+      }
+    }
+  });
   if (!node.is_map()) return read;
   if (read.name.empty() && node.find("report") == nullptr) {
     reader.problem(1, "there is no key 'report' with its name");
   }
-  if (parts.empty()) reader.problem(1, "there is no key 'table', 'figure' or 'sections'");
+  if (parts.empty()) {
+    reader.problem(1, "there is no key 'table', 'figure', 'ranks' or 'sections'");
+  }
   if (parts.size() > 1) {
-    reader.problem(1, fmt::format("there are the keys {}, must be one; sections is a list of both",
+    reader.problem(1, fmt::format("there are the keys {}, must be one; sections is a list of them",
                                   fmt::join(parts, " and ")));
   }
   return read;

@@ -110,8 +110,22 @@ struct FigureSpec {
   Spread errors = Spread::deviation;
 };
 
+/// The test that decides which variants of a ranking differ, after Friedman's: by Nemenyi's
+/// critical difference, or Wilcoxon's test with Holm's correction.
+enum class PairTest { nemenyi, wilcoxon };
+
+/// Average ranks of variants over tasks, with their critical-difference diagram (Demšar 2006).
+struct RanksSpec {
+  std::string key;
+  std::string title;
+  std::vector<Line> variants;
+  std::vector<Line> tasks;  // the value of a task at a variant has one sample for each seed
+  PairTest test = PairTest::nemenyi;  // shown as bars
+  double level = 0.05;                // significance level of all tests
+};
+
 /// A part of a report.
-using SectionSpec = std::variant<TableSpec, FigureSpec>;
+using SectionSpec = std::variant<TableSpec, FigureSpec, RanksSpec>;
 
 /// A report, as defined by its YAML file (docs/reference/report-definitions.md).
 struct Definition {

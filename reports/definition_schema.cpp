@@ -138,14 +138,35 @@ Schema figure_schema() {
   return figure;
 }
 
+Schema ranks_schema() {
+  // A text has no rank.
+  Schema lines = schema_list(line_schema(Schema::object()));
+  lines["items"]["properties"].erase("text");
+  Schema level = numeric_schema("number", "^[-+0-9.eE]+$");
+  level["exclusiveMinimum"] = 0;
+  level["maximum"] = 0.5;
+  Schema ranks = schema_object({{"variants", lines},
+                                {"tasks", lines},
+                                {"test", schema_words({"nemenyi", "wilcoxon"})},
+                                {"level", std::move(level)},
+                                {"key", file_name_schema("its name in the report")},
+                                {"title", schema_text()}});
+  ranks.update(schema_with({"variants", "tasks"}));
+  return ranks;
+}
+
+constexpr const char* kSections[] = {"table", "figure", "ranks"};
+
 // A single section, or several with keys.
 Schema sections_schema() {
-  Schema section =
-      schema_object({{"table", schema_reference("table")}, {"figure", schema_reference("figure")}});
-  section["maxProperties"] = 1;
+  Schema properties;
   Schema with_key;
-  with_key["items"]["properties"]["table"] = schema_with({"key"});
-  with_key["items"]["properties"]["figure"] = schema_with({"key"});
+  for (const char* kind : kSections) {
+    properties[kind] = schema_reference(kind);
+    with_key["items"]["properties"][kind] = schema_with({"key"});
+  }
+  Schema section = schema_object(std::move(properties));
+  section["maxProperties"] = 1;
   Schema sections = schema_list(std::move(section));
   sections.update(schema_any_of({{{"maxItems", 1}}, std::move(with_key)}));
   return sections;
@@ -165,12 +186,13 @@ Schema definition_schema() {
                      {"backbone_parameters",
                       {{"type", "object"}, {"additionalProperties", std::move(parameters)}}},
                      {"notes", texts_schema()},
-                     {"table", schema_reference("table")},
-                     {"figure", schema_reference("figure")},
                      {"sections", sections_schema()}}));
   schema.update(schema_with({"report"}));
-  schema["oneOf"] =
-      Schema::array({schema_with({"table"}), schema_with({"figure"}), schema_with({"sections"})});
+  schema["oneOf"] = Schema::array({schema_with({"sections"})});
+  for (const char* kind : kSections) {
+    schema["properties"][kind] = schema_reference(kind);
+    schema["oneOf"].push_back(schema_with({kind}));
+  }
   const Schema words = {{"type", "string"}, {"minLength", 1}};
   const Schema values = schema_any_of({schema_scalar(), schema_list(schema_scalar())});
   Schema& defs = schema["$defs"];
@@ -179,6 +201,7 @@ Schema definition_schema() {
   defs["selection"]["description"] = "conditions on trials: a text, or fields and their values";
   defs["table"] = table_schema();
   defs["figure"] = figure_schema();
+  defs["ranks"] = ranks_schema();
   return schema;
 }
 

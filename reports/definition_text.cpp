@@ -71,6 +71,16 @@ void section(Emitter& out, const FigureSpec& figure) {
   out << YAML::EndMap;
 }
 
+void section(Emitter& out, const RanksSpec& ranks) {
+  out << YAML::Key << "ranks" << YAML::Value << YAML::BeginMap;
+  text(out, "key", ranks.key);
+  text(out, "title", ranks.title);
+  out << YAML::Key << "level" << YAML::Value << ranks.level;
+  lines(out, "variants", ranks.variants);
+  lines(out, "tasks", ranks.tasks);
+  out << YAML::EndMap;
+}
+
 }  // namespace
 
 std::string to_yaml(const Definition& definition) {
@@ -80,7 +90,20 @@ std::string to_yaml(const Definition& definition) {
   text(out, "about", definition.about);
   texts(out, "sweep", definition.sweeps);
   where(out, definition.where);
-  std::visit([&](const auto& only) { section(out, only); }, definition.sections.at(0));
+  const auto write = [&](const SectionSpec& spec) {
+    std::visit([&](const auto& one) { section(out, one); }, spec);
+  };
+  if (definition.sections.size() == 1) {
+    write(definition.sections.front());
+  } else {
+    out << YAML::Key << "sections" << YAML::Value << YAML::BeginSeq;
+    for (const SectionSpec& spec : definition.sections) {
+      out << YAML::BeginMap;
+      write(spec);
+      out << YAML::EndMap;
+    }
+    out << YAML::EndSeq;
+  }
   out << YAML::EndMap;
   return std::string(out.c_str()) + "\n";
 }

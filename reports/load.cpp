@@ -297,8 +297,9 @@ bool has_published_numbers(const Definition& definition) {
                      [&](const SectionSpec& section) {
                        if (const auto* table = std::get_if<TableSpec>(&section))
                          return !table->published.empty();
-                       const auto& figure = std::get<FigureSpec>(section);
-                       return std::any_of(figure.series.begin(), figure.series.end(), of_series);
+                       const auto* figure = std::get_if<FigureSpec>(&section);
+                       return figure != nullptr &&
+                              std::any_of(figure->series.begin(), figure->series.end(), of_series);
                      });
 }
 

@@ -29,6 +29,11 @@ void each_part(const SectionSpec& section, OfSelection selection, OfCells cells,
     for (const Line& column : table->columns) line(column);
     return;
   }
+  if (const auto* ranks = std::get_if<RanksSpec>(&section)) {
+    for (const Line& variant : ranks->variants) line(variant);
+    for (const Line& task : ranks->tasks) line(task);
+    return;
+  }
   const auto& figure = std::get<FigureSpec>(section);
   cells(figure.x.cells);
   selection(figure.y.where);
@@ -197,6 +202,7 @@ class NameCheck {
       }
     }
   }
+  void published(const RanksSpec&) {}  // published numbers have no seeds
   void published(const PublishedPoints& points) {
     const PublishedTable* known = published_table(points.table, points.line);
     if (known == nullptr) return;

@@ -23,8 +23,7 @@ class FileWriter {
   void add(const Report& report, const std::string& name, const Format& format) {
     const std::filesystem::path target = folder_ / (name + std::string(format.extension));
     if (is_picture(format)) {
-      const auto& figure = std::get<Figure>(report.sections.front());
-      drawings_.push_back({to_vega_lite(figure), std::string(format.name)});
+      drawings_.push_back({specification_of(report.sections.front()), std::string(format.name)});
       targets_.push_back(target);
     } else {
       write(target, format.render(report, options_));
@@ -64,8 +63,9 @@ class FileWriter {
 std::vector<Report> figures_of(const Report& report) {
   std::vector<Report> figures;
   for (const Section& section : report.sections) {
-    const auto* figure = std::get_if<Figure>(&section);
-    if (figure == nullptr) continue;
+    if (!is_drawn(section)) continue;
+    const std::string& key = std::visit(
+        [](const auto& part) -> const auto& { return part.key; }, section);
     // Without trial records, which figure formats do not use.
     Report one;
     one.name = report.name;
@@ -73,8 +73,8 @@ std::vector<Report> figures_of(const Report& report) {
     one.progress = report.progress;
     one.notes = report.notes;
     one.builds = report.builds;
-    one.sections = {*figure};
-    if (!figure->key.empty()) one.name += "-" + figure->key;
+    one.sections = {section};
+    if (!key.empty()) one.name += "-" + key;
     figures.push_back(std::move(one));
   }
   return figures;

@@ -12,12 +12,12 @@ std::string plainly(const Report& report, const RenderOptions&) {
   return kRender(report);
 }
 
-std::string specification_of(const Report& report) {
-  return to_vega_lite(std::get<Figure>(report.sections.front()));
+std::string only_specification(const Report& report) {
+  return specification_of(report.sections.front());
 }
 
 std::string picture_of(const Report& report, const RenderOptions& options, const char* kind) {
-  return draw({{specification_of(report), kind}}, options.home).front();
+  return draw({{only_specification(report), kind}}, options.home).front();
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ std::span<const Format> formats() {
       {"html", ".html", "self-contained page", false, to_html},
       {"json", ".json", "everything, for programs", false, plainly<to_json>},
       {"latex", ".tex", "booktabs and pgfplots, for pdflatex", false, plainly<to_latex>},
-      {"vega", ".vl.json", "a figure's Vega-Lite specification", true, plainly<specification_of>},
+      {"vega", ".vl.json", "a figure's Vega-Lite specification", true, plainly<only_specification>},
       {"svg", ".svg", "a figure drawn", true,
        [](const Report& r, const RenderOptions& o) { return picture_of(r, o, "svg"); }},
       {"pdf", ".pdf", "a figure drawn", true,

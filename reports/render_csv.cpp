@@ -152,19 +152,13 @@ void add_cells(std::string& text, const Table& table, const std::string& name) {
   }
 }
 
-// A section as a table, for programs; figures become tables of their points.
-Table table_in(const Section& section) {
-  const auto* figure = std::get_if<Figure>(&section);
-  return figure == nullptr ? std::get<Table>(section) : table_of_points(*figure);
-}
-
 }  // namespace
 
 std::string to_csv(const Report& report) {
   std::string text;
   for (const Section& section : report.sections) {
     if (!text.empty()) text += "\r\n";
-    text += csv_of(table_in(section));
+    text += csv_of(table_of(section));
   }
   return text;
 }
@@ -177,7 +171,7 @@ std::string to_long_csv(const Report& report) {
                   "partial",   "stale",  "numerics",  "mixed_fields",   "mixed_code", "seeds",
                   "values",    "trials"});
   for (const Section& section : report.sections) {
-    const Table table = table_in(section);
+    const Table table = table_of(section);
     add_cells(text, table, table.key.empty() ? report.name : report.name + "/" + table.key);
   }
   return text;

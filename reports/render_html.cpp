@@ -49,7 +49,29 @@ std::string section_html(const Table& table, const Report& report, const std::st
          html_table(table, id, label_of(table.title, report)) + "</div>\n" + legend_html(lines);
 }
 
+// The place where a script draws a section's specification.
+std::string plot_html(const std::string& id, const std::string& specification) {
+  return fmt::format(
+      "<div class=\"plot\" data-figure=\"{0}/specification\"></div>\n"
+      "<script type=\"application/json\" id=\"{0}/specification\">{1}</script>\n",
+      escaped_html(id), json_in_html(specification));
+}
+
+std::string not_drawn(const PageScript& script) {
+  return "the figure is not drawn here: " + script.missing;
+}
+
 // Figures are shown as tables too, for screen readers and for browsers without scripts.
+std::string folded_html(Table table, const std::string& id, const std::string& name,
+                        const std::string& label, bool open) {
+  table.title.clear();
+  return fmt::format(
+      "<details{}>\n<summary>the {} as a table</summary>\n"
+      "<div class=\"scroll\">\n{}</div>\n{}</details>\n",
+      open ? " open" : "", name, html_table(table, id, label + ", " + name),
+      legend_html(legend_of(table)));
+}
+
 std::string section_html(const Figure& figure, const Report& report, const std::string& id,
                          const PageScript& script) {
   const bool drawn = !script.text.empty();
@@ -58,15 +80,12 @@ std::string section_html(const Figure& figure, const Report& report, const std::
       heading(figure.title) + fmt::format("<figure aria-label=\"{}\">\n", escaped_html(label));
   std::vector<std::string> lines;
   if (drawn) {
-    html += fmt::format(
-        "<div class=\"plot\" data-figure=\"{0}/specification\"></div>\n"
-        "<script type=\"application/json\" id=\"{0}/specification\">{1}</script>\n",
-        escaped_html(id), json_in_html(to_vega_lite(thinned(figure, kMostDrawn))));
+    html += plot_html(id, to_vega_lite(thinned(figure, kMostDrawn)));
     lines.emplace_back(
         "a click on a name in the legend shows its curve alone, with Shift several, a double click "
         "all");
   } else {
-    lines.push_back("the figure is not drawn here: " + script.missing);
+    lines.push_back(not_drawn(script));
   }
   const Figure listed = thinned(figure, kMostListed);
   const std::size_t points = measured_points(figure);
@@ -76,15 +95,24 @@ std::string section_html(const Figure& figure, const Report& report, const std::
         "the highest; all are in the other formats",
         points, drawn ? measured_points(thinned(figure, kMostDrawn)) : 0, measured_points(listed)));
   }
-  Table table = table_of_points(listed);
-  table.title.clear();
-  html += fmt::format(
-      "<details{}>\n<summary>the points as a table</summary>\n"
-      "<div class=\"scroll\">\n{}</div>\n{}</details>\n",
-      drawn ? "" : " open", html_table(table, id, label + ", points"),
-      legend_html(legend_of(table)));
+  html += folded_html(table_of_points(listed), id, "points", label, !drawn);
   for (std::string& line : legend(figure)) lines.push_back(std::move(line));
   for (std::string& line : errata_of(figure)) lines.push_back(std::move(line));
+  return html + "</figure>\n" + legend_html(lines);
+}
+
+std::string section_html(const Ranks& ranks, const Report& report, const std::string& id,
+                         const PageScript& script) {
+  const bool drawn = ranks.has_ranks() && !script.text.empty();
+  const std::string& label = label_of(ranks.title, report);
+  std::string html =
+      heading(ranks.title) + fmt::format("<figure aria-label=\"{}\">\n", escaped_html(label));
+  std::vector<std::string> lines;
+  if (drawn) html += plot_html(id, to_vega_lite(ranks));
+  if (!drawn && ranks.has_ranks()) lines.push_back(not_drawn(script));
+  for (std::string& line : caption(ranks)) lines.push_back(std::move(line));
+  html += folded_html(table_of_ranks(ranks), id, "ranks", label, !drawn);
+  for (std::string& line : legend(ranks)) lines.push_back(std::move(line));
   return html + "</figure>\n" + legend_html(lines);
 }
 
@@ -115,9 +143,7 @@ std::string curves_html(const Report& report) {
 }
 
 bool has_figures(const Report& report) {
-  return std::any_of(report.sections.begin(), report.sections.end(), [](const Section& section) {
-    return std::holds_alternative<Figure>(section);
-  });
+  return std::any_of(report.sections.begin(), report.sections.end(), is_drawn);
 }
 
 // Script elements, and a content security policy that allows exactly these by their digests.

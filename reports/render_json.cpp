@@ -77,14 +77,65 @@ Json json_rows(const Table& table) {
   return rows;
 }
 
-Json title_or_null(const std::string& title) { return title.empty() ? Json(nullptr) : Json(title); }
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json optional_p(const std::optional<metrics::RankTest>& test) {
+  return test ? Json(test->p) : Json(nullptr);
+}
+
+// The tests and groups of ranks, with variants by their keys.
+Json json_tests(const Ranks& ranks) {
+  const questions::Ranking& ranking = ranks.ranking;
+  const auto key = [&](std::size_t at) { return ranks.variants[at].head.key; };
+  const auto keys = [&](const std::vector<std::vector<std::size_t>>& groups) {
+    Json all = Json::array();
+    for (const std::vector<std::size_t>& group : groups) {
+      Json& of_group = all.emplace_back(Json::array());
+      for (const std::size_t at : group) of_group.push_back(key(at));
+    }
+    return all;
+  };
+  Json pairs = Json::array();
+  for (const metrics::VariantPair& pair : ranking.ranks.pairs) {
+    pairs.push_back({{"variants", {key(pair.first), key(pair.second)}},
+                     {"nemenyi_p", pair.nemenyi_p},
+                     {"wilcoxon_p", pair.wilcoxon_p},
+                     {"holm_p", pair.holm_p}});
+  }
+  return {{"level", ranking.level},
+          {"test", ranks.test == PairTest::nemenyi ? "nemenyi" : "wilcoxon"},
+          {"friedman_p", optional_p(ranking.ranks.friedman)},
+          {"iman_davenport_p", optional_p(ranking.ranks.iman_davenport)},
+          {"differs", ranking.differs},
+          {"critical_difference", ranking.ranks.critical_difference},
+          {"nemenyi_groups", keys(ranking.ranks.nemenyi_groups)},
+          {"wilcoxon_groups", keys(ranking.ranks.wilcoxon_groups)},
+          {"pairs", std::move(pairs)}};
+}
+
+Json to_json_ranks(const Ranks& ranks) {
+  const Table table = table_of_ranks(ranks);
+  return {{"kind", "ranks"},
+          {"key", ranks.key},
+          {"title", ranks.title},
+          {"missing", text_or_null(ranks.ranking.missing)},
+          {"tasks", ranks.ranking.tasks},
+          {"left_out", ranks.ranking.left_out},
+          {"tests", ranks.has_ranks() ? json_tests(ranks) : Json(nullptr)},
+          {"caption", caption(ranks)},
+          {"specification", Json::parse(to_vega_lite(ranks))},
+          {"columns", json_columns(table)},
+          {"rows", json_rows(table)},
+          {"notes", ranks.notes}};
+}
 
 Json to_json_section(const Section& section) {
+  if (const auto* ranks = std::get_if<Ranks>(&section)) return to_json_ranks(*ranks);
   if (const auto* table = std::get_if<Table>(&section)) {
     return {{"kind", "table"},
             {"key", table->key},
             {"title", table->title},
-            {"published", title_or_null(table->published_title)},
+            {"published", text_or_null(table->published_title)},
             {"columns", json_columns(*table)},
             {"rows", json_rows(*table)}};
   }
@@ -111,7 +162,7 @@ std::string to_json(const Report& report) {
   json["report"] = report.name;
   json["about"] = report.about;
   json["confidence"] = Table().confidence;
-  if (table != nullptr) json["published"] = title_or_null(table->published_title);
+  if (table != nullptr) json["published"] = text_or_null(table->published_title);
   json["sweeps"] = Json::array();
   for (const SweepProgress& progress : report.progress) {
     Json states = Json::object();

@@ -4,6 +4,7 @@
 
 #include "reports/cell_text.h"
 #include "reports/latex_text.h"
+#include "reports/rank_diagram.h"
 #include "reports/render.h"
 #include "reports/text.h"
 
@@ -203,6 +204,14 @@ double first_x(const Figure& figure) {
   return 1;
 }
 
+std::string caption_latex(const std::string& title, const std::vector<std::string>& notes) {
+  std::string caption = escaped_latex(title);
+  for (const std::string& note : notes) {
+    caption += (caption.empty() ? "" : ". ") + escaped_latex(note);
+  }
+  return caption.empty() ? caption : "\\caption{" + caption + ".}\n";
+}
+
 std::string figure_latex(const Figure& figure, const std::vector<std::string>& notes) {
   std::string result = fmt::format(
       "\\begin{{figure}}[p]\n\\centering\n\\begin{{fitted}}\n"
@@ -265,12 +274,68 @@ std::string figure_latex(const Figure& figure, const std::vector<std::string>& n
     if (line.cell.published.number) rule(*line.cell.published.number, ",dashed", " (published)");
   }
   result += "\\end{axis}\n\\end{tikzpicture}\n\\end{fitted}\n";
-  std::string caption = escaped_latex(figure.title);
-  for (const std::string& note : notes) {
-    caption += (caption.empty() ? "" : ". ") + escaped_latex(note);
+  return result + caption_latex(figure.title, notes) + "\\end{figure}\n";
+}
+
+// A point in a drawing, by its place on the axis from 0 to 1.
+std::string at_point(double place, double y) { return fmt::format("({:.4f},{:.1f})", place, y); }
+
+// Draws the diagram with its axis 8 cm wide and a height of 100 pixels as 2.2 cm.
+std::string diagram_latex(const Ranks& ranks) {
+  const RankDiagram diagram = lay_out(ranks);
+  const std::vector<double>& average = ranks.ranking.ranks.average_ranks;
+  const double last = static_cast<double>(average.size());
+  const auto place = [&](double rank) { return (rank - 1) / (last - 1); };
+  std::string result = "\\begin{tikzpicture}[x=8cm,y=-0.022cm,font=\\small]\n";
+  const auto line = [&](const char* style, double from_x, double from_y, double to_x, double to_y) {
+    result += fmt::format("\\draw[{}] {} -- {};\n", style, at_point(from_x, from_y),
+                          at_point(to_x, to_y));
+  };
+  const auto node = [&](const char* anchor, double x, double y, const std::string& text) {
+    result += fmt::format("\\node[anchor={}] at {} {{{}}};\n", anchor, at_point(x, y), text);
+  };
+  const double axis = diagram.axis_y;
+  line("semithick", 0, axis, 1, axis);
+  const int step = std::max(1, static_cast<int>(last) / 10);
+  for (int rank = 1; rank <= static_cast<int>(last); rank += step) {
+    line("semithick", place(rank), axis, place(rank), axis - 6);
+    node("south", place(rank), axis - 4, fmt::format("{}", rank));
   }
-  if (!caption.empty()) result += "\\caption{" + caption + ".}\n";
-  return result + "\\end{figure}\n";
+  node("south west", 1.02, axis - 4, "\\footnotesize average rank");
+  if (has_scale(ranks)) {
+    const double difference = ranks.ranking.ranks.critical_difference;
+    const double end = place(1 + difference);
+    line("|-|", 0, diagram.scale_y, end, diagram.scale_y);
+    node("south", end / 2, diagram.scale_y, fmt::format("CD = {:.2f}", difference));
+  }
+  for (std::size_t at = 0; at < diagram.labels.size(); ++at) {
+    const RankDiagram::Label& label = diagram.labels[at];
+    const double x = place(average[at]);
+    const double end = label.left ? -0.02 : 1.02;
+    const std::string rank = fmt::format("{{\\footnotesize {:.2f}}}", average[at]);
+    const std::string name = escaped_latex(ranks.variants[at].head.name);
+    line("thin", x, axis, x, label.y);
+    line("thin", x, label.y, end, label.y);
+    node(label.left ? "east" : "west", end, label.y,
+         label.left ? name + "\\enspace " + rank : rank + "\\enspace " + name);
+  }
+  for (const RankDiagram::Bar& bar : diagram.bars) {
+    line("petlabA,line width=2pt", place(bar.from), bar.y, place(bar.to), bar.y);
+    for (const std::size_t member : bar.members) {
+      if (!diagram.has_dots) break;
+      result += fmt::format("\\fill[petlabA] {} circle[radius=2.4pt];\n",
+                            at_point(place(average[member]), bar.y));
+    }
+  }
+  return result + "\\end{tikzpicture}\n";
+}
+
+std::string ranks_latex(const Ranks& ranks, const std::vector<std::string>& notes) {
+  std::string result = "\\begin{figure}[p]\n\\centering\n";
+  if (ranks.has_ranks()) {
+    result += "\\begin{fitted}\n" + diagram_latex(ranks) + "\\end{fitted}\n";
+  }
+  return result + caption_latex(ranks.title, notes) + "\\end{figure}\n";
 }
 
 // True if the table would be unreadably small on an upright page.
@@ -314,7 +379,7 @@ std::string to_latex(const Report& report) {
     const bool only = report.sections.size() == 1;
     std::vector<std::string> notes;
     // LaTeX orders tables and figures separately, so a page break keeps the sections in order.
-    if (before != nullptr && before->index() != section.index()) text += "\\clearpage\n";
+    if (before != nullptr && is_drawn(*before) != is_drawn(section)) text += "\\clearpage\n";
     before = &section;
     if (const auto* figure = std::get_if<Figure>(&section)) {
       notes = legend(*figure);
@@ -322,6 +387,13 @@ std::string to_latex(const Report& report) {
       notes.insert(notes.end(), errata.begin(), errata.end());
       if (only) notes.insert(notes.end(), report.notes.begin(), report.notes.end());
       text += figure_latex(*figure, notes);
+      continue;
+    }
+    if (const auto* ranks = std::get_if<Ranks>(&section)) {
+      notes = caption(*ranks);
+      notes.insert(notes.end(), ranks->notes.begin(), ranks->notes.end());
+      if (only) notes.insert(notes.end(), report.notes.begin(), report.notes.end());
+      text += ranks_latex(*ranks, notes);
       continue;
     }
     Table table = std::get<Table>(section);

@@ -78,15 +78,12 @@ std::string to_markdown(const Report& report) {
   const auto say = [&](const std::string& line) { text += "- " + escaped_markdown(line) + "\n"; };
   for (const Section& section : report.sections) {
     if (&section != &report.sections.front()) text += "\n";
-    const auto* figure = std::get_if<Figure>(&section);
-    const Table points = figure == nullptr ? Table() : table_of_points(*figure);
-    const Table& table = figure == nullptr ? std::get<Table>(section) : points;
+    const Table made = is_drawn(section) ? table_of(section) : Table();
+    const Table& table = is_drawn(section) ? made : std::get<Table>(section);
     if (!table.title.empty()) text += "### " + escaped_markdown(printable(table.title)) + "\n\n";
     add_table(text, table);
     text += "\n";
-    if (figure != nullptr) {
-      for (const std::string& line : legend(*figure)) say(line);
-    }
+    for (const std::string& line : legend_of_drawn(section)) say(line);
     for (const std::string& line : legend(table)) say(line);
     for (const std::string& line : Errata(table).lines()) say(line);
   }

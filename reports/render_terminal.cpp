@@ -17,26 +17,6 @@ std::string padding(int width) {
   return std::string(static_cast<std::size_t>(std::max(0, width)), ' ');
 }
 
-// Wraps the words of a heading to lines of at most `width`.
-std::vector<std::string> wrapped(const std::string& text, int width) {
-  std::vector<std::string> lines = {""};
-  std::size_t at = 0;
-  while (at <= text.size()) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    const std::string word = text.substr(at, end - at);
-    at = end + 1;
-    if (word.empty()) continue;
-    if (lines.back().empty()) {
-      lines.back() = word;
-    } else if (display_width(lines.back()) + 1 + display_width(word) <= width) {
-      lines.back() += " " + word;
-    } else {
-      lines.push_back(word);
-    }
-  }
-  return lines;
-}
-
 // A line of the table's body, formatted as text.
 struct BodyLine {
   enum class Kind { group, cells, published, difference };
@@ -202,15 +182,12 @@ std::string to_terminal(const Report& report, const RenderOptions& options) {
     text += (options.colour ? style + line + kPlain : line) + "\n";
   };
   for (const Section& section : report.sections) {
-    const auto* figure = std::get_if<Figure>(&section);
-    const Table points = figure == nullptr ? Table() : table_of_points(*figure);
-    const Table& table = figure == nullptr ? std::get<Table>(section) : points;
+    const Table made = is_drawn(section) ? table_of(section) : Table();
+    const Table& table = is_drawn(section) ? made : std::get<Table>(section);
     text += "\n";
     if (!table.title.empty()) say(printable(table.title), kBold);
     text += Writer(table, options).text() + "\n";
-    if (figure != nullptr) {
-      for (const std::string& line : legend(*figure)) say(line, kDim);
-    }
+    for (const std::string& line : legend_of_drawn(section)) say(line, kDim);
     for (const std::string& line : legend(table)) say(line, kDim);
     for (const std::string& line : Errata(table).lines()) say(line, kDim);
   }

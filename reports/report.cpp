@@ -36,6 +36,16 @@ std::vector<SweepProgress> progress_of(const Dataset& data,
   return all;
 }
 
+Section make_section(const TableSpec& spec, const Ingredients& from, CellMaker& maker) {
+  return make_table(spec, from, maker);
+}
+Section make_section(const FigureSpec& spec, const Ingredients& from, CellMaker& maker) {
+  return make_figure(spec, from, maker);
+}
+Section make_section(const RanksSpec& spec, const Ingredients& from, CellMaker& maker) {
+  return make_ranks(spec, from, maker);
+}
+
 }  // namespace
 
 Report make_report(const Definition& definition, const Dataset& data, const Published& published) {
@@ -52,11 +62,8 @@ Report make_report(const Definition& definition, const Dataset& data, const Publ
   CellMaker maker(definition, data);
   const Ingredients from{definition, data, trials, published};
   for (const SectionSpec& section : definition.sections) {
-    if (const auto* table = std::get_if<TableSpec>(&section)) {
-      report.sections.emplace_back(make_table(*table, from, maker));
-    } else {
-      report.sections.emplace_back(make_figure(std::get<FigureSpec>(section), from, maker));
-    }
+    report.sections.push_back(
+        std::visit([&](const auto& spec) { return make_section(spec, from, maker); }, section));
   }
   if (!maker.problems().empty()) throw base::FileProblemsError(maker.problems());
   report.notes = definition.notes;

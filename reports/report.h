@@ -10,6 +10,7 @@
 #include "reports/definition.h"
 #include "reports/figure.h"
 #include "reports/published.h"
+#include "reports/ranks.h"
 #include "reports/table.h"
 #include "reports/trial_record.h"
 
@@ -23,7 +24,10 @@ struct SweepProgress {
 };
 
 /// A part of a finished report.
-using Section = std::variant<Table, Figure>;
+using Section = std::variant<Table, Figure, Ranks>;
+
+/// True for a section with a picture: anything but a table.
+inline bool is_drawn(const Section& section) { return !std::holds_alternative<Table>(section); }
 
 /// A finished report, ready to be rendered.
 struct Report {

@@ -79,6 +79,13 @@ void show_in(Figure& figure, Show show) {
   if (show == Show::measured) figure.published_titles.clear();
 }
 
+void show_in(Ranks& ranks, Show show) {
+  if (show == Show::measured) return;
+  ranks.ranking = {};
+  ranks.ranking.missing = "ranks are of measured values, which this report does not show";
+  ranks.notes.clear();
+}
+
 }  // namespace
 
 Report shown(Report report, Show show) {

@@ -69,6 +69,25 @@ int display_width(std::string_view text) {
   return width;
 }
 
+std::vector<std::string> wrapped(std::string_view text, int width) {
+  std::vector<std::string> lines = {""};
+  std::size_t at = 0;
+  while (at <= text.size()) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word(text.substr(at, end - at));
+    at = end + 1;
+    if (word.empty()) continue;
+    if (lines.back().empty()) {
+      lines.back() = word;
+    } else if (display_width(lines.back()) + 1 + display_width(word) <= width) {
+      lines.back() += " " + word;
+    } else {
+      lines.push_back(word);
+    }
+  }
+  return lines;
+}
+
 std::string number_text(double number, std::optional<int> digits) {
   const std::string text = unsigned_text(std::fabs(number), digits);
   return number < 0 && !is_zero(text) ? "−" + text : text;

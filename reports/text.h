@@ -16,6 +16,9 @@ int display_width(std::string_view text);
 using base::printable;
 using base::printable_lines;
 
+/// Wraps the words of a text to lines of at most `width` columns; a longer word is a line.
+std::vector<std::string> wrapped(std::string_view text, int width);
+
 /// Formats a number for people: `digits` decimals, or up to six significant digits; thousands
 /// separated by commas, U+2212 as minus sign, no negative zero.
 std::string number_text(double number, std::optional<int> digits);

@@ -24,11 +24,18 @@ using Json = nlohmann::ordered_json;
 // Calls `take` for every cell of the report.
 template <typename Take>
 void each_cell(const Report& report, Take take) {
+  const auto of_table = [&](const Table& table) {
+    for (const std::vector<Cell>& row : table.cells) {
+      for (const Cell& cell : row) take(cell);
+    }
+  };
   for (const Section& section : report.sections) {
     if (const auto* table = std::get_if<Table>(&section)) {
-      for (const std::vector<Cell>& row : table->cells) {
-        for (const Cell& cell : row) take(cell);
-      }
+      of_table(*table);
+      continue;
+    }
+    if (const auto* ranks = std::get_if<Ranks>(&section)) {
+      of_table(table_of_ranks(*ranks));
       continue;
     }
     const auto& figure = std::get<Figure>(section);

@@ -224,4 +224,9 @@ std::string to_vega_lite(const Figure& figure) {
   return specification.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+std::string specification_of(const Section& section) {
+  const auto* ranks = std::get_if<Ranks>(&section);
+  return ranks == nullptr ? to_vega_lite(std::get<Figure>(section)) : to_vega_lite(*ranks);
+}
+
 }  // namespace petlab::reports

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "reports/figure.h"
+#include "reports/ranks.h"
+#include "reports/report.h"
 
 namespace petlab::reports {
 
@@ -12,6 +14,11 @@ namespace petlab::reports {
 /// points with error bars, published ones hollow and dashed, horizontal lines, tooltips, a legend
 /// that filters. Texts of the data are never evaluated as expressions.
 std::string to_vega_lite(const Figure& figure);
+/// Converts ranks to the specification of their critical-difference diagram, or of the reason why
+/// there is none. `usermeta.beside` is the room in pixels that names need at both sides.
+std::string to_vega_lite(const Ranks& ranks);
+/// The specification of a section other than a table.
+std::string specification_of(const Section& section);
 
 /// A picture to draw.
 struct Drawing {

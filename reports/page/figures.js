@@ -11,16 +11,20 @@
   const draw = async (place) => {
     const specification = structuredClone(drawn.get(place));
     const room = place.clientWidth || 480;
-    specification.width = Math.max(180, Math.min(720, room - 90));
-    specification.height = Math.round(Math.min(380, Math.max(220, specification.width * 0.6)));
+    // A diagram of ranks has names beside it, a height of its own and its caption below it.
+    const beside = specification.usermeta?.beside;
+    specification.width = Math.max(180, Math.min(720, room - (beside ?? 90)));
+    if (beside === undefined) {
+      specification.height = Math.round(Math.min(380, Math.max(220, specification.width * 0.6)));
+    }
     // The section's heading replaces the title; the subtitle is kept.
-    const subtitle = specification.title?.subtitle;
+    const subtitle = beside === undefined ? specification.title?.subtitle : undefined;
     delete specification.title;
     if (subtitle) {
       specification.title = { text: subtitle, anchor: "start", fontSize: 11, fontWeight: "normal" };
     }
     for (const layer of room < 480 ? specification.layer : []) {
-      layer.encoding.color.legend.columns = 1;
+      if (layer.encoding.color) layer.encoding.color.legend.columns = 1;
     }
     await vegaEmbed(place, specification, {
       mode: "vega-lite",

@@ -241,6 +241,32 @@ class ReportPage(ScriptedWorld):
         expect(failed).to_be_hidden()
         self.assert_silent()
 
+    def test_a_diagram_of_ranks_fits_wide_pages_and_phones(self):
+        self.write("pages.yaml", f"""report: pages
+where: {{split: test, name: score}}
+ranks:
+  title: "{EVIL}"
+  variants:
+    - {{key: small, name: "{EVIL}", where: {{variant: small}}}}
+    - {{key: middle, name: middle of three, where: {{variant: middle}}}}
+    - {{key: large, where: {{variant: large}}}}
+  tasks:
+    - {{key: first, where: {{seed: 1}}, better: higher}}
+    - {{key: second, where: {{seed: 2}}, better: higher}}
+""")
+        self.render("pages.yaml")
+        for viewport in (WIDE, PHONE):
+            page = self.open(viewport)
+            for name in (EVIL, "middle of three", "large"):
+                expect(page.locator("#pages .plot text", has_text=name)).to_have_count(1)
+            drawn = page.locator("#pages .plot svg").bounding_box()
+            self.assertLess(drawn["height"], 200)
+            self.assertLessEqual(drawn["width"], viewport["width"] + 200)
+            page.locator("#pages details summary").first.click()
+            page.locator('[id="pages/large/average_rank"]').click()
+            page.get_by_role("dialog", name="large · average rank").wait_for()
+            self.assert_silent()
+
     def test_everything_can_be_reached_by_keyboard(self):
         page = self.open()
         for _ in range(40):

@@ -45,6 +45,7 @@ COLUMNS = "files: {train: a.tsv}\nsplit: one_file\ncolumns: {text: a, label: b}\
 MINE = "task: mine\n" + COLUMNS + "labels: [x, y]\nmetrics: [accuracy]\n"
 REPORT = "report: r\ntable: {rows: [{key: a}], columns: [{key: b}]}\n"
 FIGURE = "report: r\nfigure: {x: {value: step}, y: {}, series: [{key: a}]}\n"
+RANKS = "report: r\nranks: {variants: [{key: a}], tasks: [{each: task}]}\n"
 
 # Files that both petlab and the schema refuse.
 REFUSED = {
@@ -117,6 +118,11 @@ REFUSED = {
         FIGURE.replace("{key: a}", "{key: a, published: {table: t, y: c, x: 1}}"),
         FIGURE.replace("{key: a}", "{key: a, published: {table: t, y: c, row: r}}"),
         FIGURE.replace("{key: a}", "{key: a, published: [{tabel: t}]}"), "report: r\nsections: []\n",
+        RANKS.replace("variants: [{key: a}], ", ""), RANKS.replace(", tasks: [{each: task}]", ""),
+        RANKS.replace("[{key: a}]", "[]"), RANKS.replace("key: a", "key: a, group: g"),
+        RANKS.replace("each: task", "each: task, text: x"), RANKS.replace("}]}", "}], test: friedman}"),
+        RANKS.replace("}]}", "}], level: 0}"), RANKS.replace("}]}", "}], level: 0.6}"),
+        RANKS.replace("}]}", "}], level: low}"), RANKS.replace("}]}", "}], errors: none}"),
         "report: r\nsections: [{table: {rows: [{key: a}], columns: [{key: b}]}, figure: {}}]\n",
         "report: r\nsections:\n" + "  - table: {rows: [{key: a}], columns: [{key: b}]}\n" * 2,
     ],
@@ -195,7 +201,7 @@ class Schema(TinyWorld):
         for text in (MINE, TASK):
             self.assertTrue(validators["task"].is_valid(yaml.load(text, Loader)))
         self.assertEqual(self.problems("task", MINE).count("case.yaml"), 0)
-        for text in (REPORT, FIGURE):
+        for text in (REPORT, FIGURE, RANKS, RANKS.replace("}]}", "}], test: wilcoxon, level: 0.01}")):
             self.assertTrue(validators["report"].is_valid(yaml.load(text, Loader)))
 
     def test_the_schemas_refuse_what_petlab_refuses(self):
@@ -225,8 +231,9 @@ class Schema(TinyWorld):
                                     ("report", r"\(known: ([\w, ]+)\)", REPORT + "abuot: 1\n")):
             self.assertEqual(set(self.schema(kind).schema["properties"]), words(pattern, kind, text))
         report = self.schema("report").schema
-        table, figure = (report["$defs"][name]["properties"] for name in ("table", "figure"))
-        for found, text in ((table, REPORT.replace("}]}", "}], z: 1}")), (figure, FIGURE.replace("y: {}", "y: {}, z: 1")),
+        table, figure, ranks = (report["$defs"][name]["properties"] for name in ("table", "figure", "ranks"))
+        for found, text in ((ranks, RANKS.replace("}]}", "}], z: 1}")),
+                            (table, REPORT.replace("}]}", "}], z: 1}")), (figure, FIGURE.replace("y: {}", "y: {}, z: 1")),
                             (table["rows"]["items"]["properties"], REPORT.replace("key: a", "key: a, z: 1")),
                             (table["columns"]["items"]["properties"], REPORT.replace("key: b", "key: b, z: 1")),
                             (table["cells"]["properties"], REPORT.replace("}]}", "}], cells: {z: 1}}")),

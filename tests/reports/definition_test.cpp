@@ -6,6 +6,8 @@
 #include "tests/reports/make_data.h"
 #include "tests/reports/make_report.h"
 #include "tests/support/catch.h"
+#include "tests/support/programs.h"
+#include "tests/support/temp_dir.h"
 
 namespace petlab::reports {
 namespace {
@@ -146,7 +148,7 @@ table:
            "r.yaml:1: report is 'my report', must be a name of letters, digits, _, - and . "
            "(files are named after it)",
            "r.yaml:2: the report has no key 'abuot'; did you mean about? (known: report, about, "
-           "sweep, where, backbone_parameters, notes, table, figure, sections)",
+           "sweep, where, backbone_parameters, notes, table, figure, ranks, sections)",
            "r.yaml:4: table.cells.scale is 'zero', must be a number other than 0",
            "r.yaml:6: a row has no key 'wheer'; did you mean where? (known: key, name, where, "
            "each, published, group, separate, value, text, average_over, scale, digits, better)",
@@ -162,8 +164,9 @@ table:
 
 TEST_CASE("A definition's missing parts are named", "[reports]") {
   CHECK(problems_of("about: x\n") ==
-        std::vector<std::string>{"r.yaml:1: there is no key 'report' with its name",
-                                 "r.yaml:1: there is no key 'table', 'figure' or 'sections'"});
+        std::vector<std::string>{
+            "r.yaml:1: there is no key 'report' with its name",
+            "r.yaml:1: there is no key 'table', 'figure', 'ranks' or 'sections'"});
   CHECK(problems_of("report: r\ntable: {}\n") ==
         std::vector<std::string>{"r.yaml:2: table has no columns", "r.yaml:2: table has no rows"});
   CHECK(problems_of("report: r\ntable: {rows: [], columns: x}\n") ==
@@ -211,16 +214,21 @@ sections:
 TEST_CASE("Mistakes in sections and figures are reported with their lines", "[reports]") {
   CHECK(problems_of("report: r\nsections: []\n") ==
         std::vector<std::string>{
-            "r.yaml:2: sections is an empty list, must be a list of tables and figures"});
+            "r.yaml:2: sections is an empty list, must be a list of sections (table, figure, "
+            "ranks)"});
   CHECK(problems_of("report: r\nsections: [{}]\n") ==
         std::vector<std::string>{
-            "r.yaml:2: a section has neither a table nor a figure, must have one"});
+            "r.yaml:2: a section has no key, must have one of table, figure, ranks"});
+  CHECK(problems_of("report: r\nsections: [{table: {rows: [{key: a}], columns: [{key: b}]}, ranks: "
+                    "{variants: [{key: a}], tasks: [{key: b}]}}]\n") ==
+        std::vector<std::string>{
+            "r.yaml:2: a section has table, ranks, must have one of table, figure, ranks"});
   CHECK(problems_of(
             "report: r\ntable: {rows: [{key: a}], columns: [{key: b}], against: c}\n"
             "figure: {x: {log: maybe}, y: {}, series: [{key: s, group: g}], error: none}\n") ==
         std::vector<std::string>{
             "r.yaml:1: there are the keys table and figure, must be one; sections is a list of "
-            "both",
+            "them",
             "r.yaml:2: table.against is 'c', must be the key of a row (known: a)",
             "r.yaml:3: a series has no key 'group' (known: key, name, where, each, published, "
             "value, text, average_over, scale, digits, better)",
@@ -246,6 +254,103 @@ sections:
            "begin)"});
 }
 
+TEST_CASE("Ranks have variants, tasks, a test and its level", "[reports]") {
+  const Definition read = parse_definition(R"(report: r
+ranks:
+  title: Ranks
+  test: wilcoxon
+  level: 0.01
+  variants: [{each: variant}, {key: mine, name: My own, where: {variant: x}}]
+  tasks: [{each: task, where: {name: accuracy}}, {key: ppl, where: {name: ppl}, better: lower}]
+)",
+                                           "r.yaml");
+  const auto& ranks = std::get<RanksSpec>(read.sections.at(0));
+  CHECK(ranks.title == "Ranks");
+  CHECK(ranks.test == PairTest::wilcoxon);
+  CHECK(ranks.level == 0.01);
+  REQUIRE(ranks.variants.size() == 2);
+  CHECK(ranks.variants[1].name == "My own");
+  REQUIRE(ranks.tasks.size() == 2);
+  CHECK(ranks.tasks[0].each == std::vector<std::string>{"task"});
+  CHECK(ranks.tasks[1].cells.better == Better::lower);
+  const auto defaults = std::get<RanksSpec>(
+      parse_definition("report: r\nranks: {variants: [{key: a}], tasks: [{key: b}]}\n", "r.yaml")
+          .sections.at(0));
+  CHECK(defaults.test == PairTest::nemenyi);
+  CHECK(defaults.level == 0.05);
+}
+
+TEST_CASE("The examples of sections in the documentation are definitions", "[reports]") {
+  const std::string page =
+      testing::read_file(testing::source_dir() / "docs/reference/report-definitions.md");
+  for (const char* kind : {"figure:\n", "ranks:\n"}) {
+    INFO(kind);
+    const std::string begin = std::string("```yaml\n") + kind;
+    const std::size_t at = page.find(begin);
+    REQUIRE(at != std::string::npos);
+    const std::size_t text = at + std::string("```yaml\n").size();
+    CHECK(problems_of("report: r\n" + page.substr(text, page.find("```", text) - text)).empty());
+  }
+}
+
+TEST_CASE("Mistakes in ranks are reported with their lines and fields", "[reports]") {
+  CHECK(problems_of(R"(report: r
+ranks:
+  test: friedman
+  level: 0.9
+  levle: 1
+  variants:
+    - {key: a, where: {variant: a}}
+    - {key: a, group: g}
+  tasks:
+    - {key: b, text: "{task}"}
+    - {name: c}
+)") == std::vector<std::string>{
+           "r.yaml:3: ranks.test is 'friedman', must be nemenyi or wilcoxon",
+           "r.yaml:4: ranks.level is 0.9, must be a number above 0 and at most 0.5",
+           "r.yaml:5: ranks has no key 'levle'; did you mean level? (known: variants, tasks, "
+           "test, level, key, title)",
+           "r.yaml:8: a variant has no key 'group' (known: key, name, where, each, value, text, "
+           "average_over, scale, digits, better)",
+           "r.yaml:8: variant a is also the key of line 7, keys must be unique",
+           "r.yaml:10: task.text is a text, which has no rank; use value or average_over, or "
+           "neither for a metric",
+           "r.yaml:11: a task has neither key nor each, must have one"});
+  CHECK(problems_of("report: r\nranks: {variants: x}\n") ==
+        std::vector<std::string>{"r.yaml:2: ranks has no tasks",
+                                 "r.yaml:2: ranks.variants is 'x', must be a list of variants"});
+  CHECK(problems_of("report: r\nranks: 3\n") ==
+        std::vector<std::string>{"r.yaml:2: ranks is 3, must be a group of variants, tasks, test, "
+                                 "level, key, title"});
+}
+
+TEST_CASE("Several sections of ranks can be written and read back", "[reports]") {
+  Definition written;
+  written.name = "compare";
+  for (const char* key : {"metric-1", "metric-2"}) {
+    RanksSpec ranks;
+    ranks.key = key;
+    ranks.title = "f1";
+    ranks.level = 0.01;
+    ranks.variants.resize(1);
+    ranks.variants[0].key = ranks.variants[0].name = "module_kind=lora";
+    ranks.variants[0].where.conditions = questions::parse_where("module_kind=lora");
+    ranks.tasks.resize(1);
+    ranks.tasks[0].each = {"task"};
+    ranks.tasks[0].where.conditions = questions::parse_where("name=f1");
+    written.sections.emplace_back(ranks);
+    const Definition read = parse_definition(to_yaml(written), "r.yaml");
+    REQUIRE(read.sections.size() == written.sections.size());
+    const auto& last = std::get<RanksSpec>(read.sections.back());
+    CHECK(last.key == key);
+    CHECK(last.title == "f1");
+    CHECK(last.level == 0.01);
+    CHECK(last.variants.at(0).key == "module_kind=lora");
+    CHECK(last.tasks.at(0).each == std::vector<std::string>{"task"});
+    CHECK(to_yaml(read) == to_yaml(written));
+  }
+}
+
 TEST_CASE("Texts that are not definitions are refused with a line number", "[reports]") {
   const std::vector<std::pair<std::string, std::string>> bad = {
       {"", "r.yaml:1: YAML: found an empty file, expected a group of keys"},
@@ -256,7 +361,7 @@ TEST_CASE("Texts that are not definitions are refused with a line number", "[rep
       {",2", "r.yaml:1: YAML: found a second document, expected one document"},
       {"- 1\n",
        "r.yaml:1: the report is a list, must be a group of report, about, sweep, where, "
-       "backbone_parameters, notes, table, figure, sections"},
+       "backbone_parameters, notes, table, figure, ranks, sections"},
       {"report: {}\ntable: 3\n", "r.yaml:1: report is a group of keys, must be a text"},
       {"report: a\nreport: b\ntable: {rows: [{key: a}], columns: [{key: b}]}\n",
        "r.yaml:2: YAML: found the key 'report' twice, expected it once (first in line 1)"},

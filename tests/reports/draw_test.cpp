@@ -58,6 +58,37 @@ TEST_CASE("A figure is drawn as SVG, PDF and PNG without a browser", "[reports]"
   CHECK(html.find("Copyright (c) 2015-2024, University of Washington") != std::string::npos);
 }
 
+TEST_CASE("Ranks are drawn as a diagram with their names, or as the reason for none", "[reports]") {
+  if (const std::string& missing = page_script(home()).missing; !missing.empty()) {
+    testing::skip(missing);
+    return;
+  }
+  std::vector<Drawing> drawings;
+  for (const int tasks : {8, 1}) {
+    testing::DataMaker make;
+    for (int task = 0; task < tasks; ++task) {
+      for (int variant = 0; variant < 5; ++variant) {
+        make.score(make.trial("variant <" + std::to_string(variant) + ">", 1,
+                              "task" + std::to_string(task)),
+                   "accuracy", variant);
+      }
+    }
+    const Report report = make_report(
+        testing::definition("where: {split: test}\nranks: {title: T, variants: [{each: variant}], "
+                            "tasks: [{each: task, where: {name: accuracy}}]}\n"),
+        make.data, {});
+    drawings.push_back({specification_of(report.sections[0]), "svg"});
+  }
+  const std::vector<std::string> drawn = draw(drawings, home());
+  REQUIRE(drawn.size() == 2);
+  for (int variant = 0; variant < 5; ++variant) {
+    CHECK(drawn[0].find("variant &lt;" + std::to_string(variant) + "&gt;") != std::string::npos);
+  }
+  CHECK(drawn[0].find("CD = 2.16") != std::string::npos);
+  CHECK(drawn[0].find("Friedman") != std::string::npos);
+  CHECK(drawn[1].find("no diagram: found 1 task") != std::string::npos);
+}
+
 // Installs a program in place of the home's Python.
 std::string write_python(const testing::TempDir& folder, const std::string& text) {
   const auto python = folder.write("venv/bin/python3", "#!/bin/sh\n" + text);

@@ -18,7 +18,7 @@ const std::vector<std::string> kTexts = {
     "<script>alert(1)</script>",   "\\input{x}",     "=cmd()",     "a|b",
     "\x1b]0;title\x07\x1b[31mred", "datum.a.b('c')", "{{signal}}", "](http://x)"};
 
-// A report with these texts as variants, series, axes and titles, in a table and in a figure.
+// A report with these texts as variants, series, axes and titles, in a table, a figure and ranks.
 Report hostile() {
   DataMaker make;
   std::int64_t size = 1;
@@ -34,7 +34,10 @@ Report hostile() {
                           "  - table: {key: t, rows: [{each: variant}], columns: [{key: v, value: "
                           "variant}, {key: acc, where: {name: accuracy}}]}\n"
                           "  - figure: {key: f, x: {value: module_bottleneck}, y: {where: {name: "
-                          "accuracy}}, series: [{each: variant}]}\n"),
+                          "accuracy}}, series: [{each: variant}]}\n"
+                          "  - ranks: {key: r, variants: [{each: variant}], tasks: [{key: '=x()', "
+                          "name: '=x()', where: {task: x, name: accuracy}}, {key: y, where: "
+                          "{task: x, name: accuracy}}]}\n"),
       make.data, {});
   for (const std::string& text : kTexts) {
     report.about += text;
@@ -42,6 +45,9 @@ Report hostile() {
   }
   auto& figure = std::get<Figure>(report.sections[1]);
   figure.title = figure.x.name = figure.y.name = report.about;
+  auto& ranks = std::get<Ranks>(report.sections[2]);
+  ranks.title = report.about;
+  ranks.notes = kTexts;
   report.trials = trial_records(report, make.data);
   for (TrialRecord& trial : report.trials) {
     AttemptRecord& attempt = trial.attempts.emplace_back();
@@ -106,19 +112,24 @@ void each_text(const nlohmann::json& json, const std::string& path,
 }
 
 TEST_CASE("A text cannot become a Vega expression", "[reports]") {
-  const auto specification =
-      nlohmann::json::parse(to_vega_lite(std::get<Figure>(hostile().sections[1])));
-  std::set<std::string> places;
-  each_text(specification, "", [&](const std::string& path, const std::string& text) {
-    CHECK(path.find("expr") == std::string::npos);
-    CHECK(path.find("signal") == std::string::npos);
-    CHECK(text.find('\x1b') == std::string::npos);
-    for (const std::string& part : kTexts) {
-      if (text.find(part) != std::string::npos) places.insert(path);
-    }
-  });
+  const Report report = hostile();
+  const auto places_in = [&](const Section& section) {
+    std::set<std::string> places;
+    each_text(nlohmann::json::parse(specification_of(section)), "",
+              [&](const std::string& path, const std::string& text) {
+                CHECK(path.find("expr") == std::string::npos);
+                CHECK(path.find("signal") == std::string::npos);
+                CHECK(text.find('\x1b') == std::string::npos);
+                for (const std::string& part : kTexts) {
+                  if (text.find(part) != std::string::npos) places.insert(path);
+                }
+              });
+    return places;
+  };
   // Vega-Lite uses texts in these places literally.
-  CHECK(places ==
+  CHECK(places_in(report.sections[2]) ==
+        std::set<std::string>{"/data/values//name", "/data/values//names", "/title/text"});
+  CHECK(places_in(report.sections[1]) ==
         std::set<std::string>{"/data/values//series", "/layer//encoding/color/scale/domain/",
                               "/layer//encoding/tooltip//title", "/layer//encoding/x/title",
                               "/layer//encoding/y/title", "/title/text"});
