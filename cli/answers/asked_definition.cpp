@@ -16,7 +16,8 @@ void add_show_question_option(CLI::App& app, bool& show_question) {
 reports::Definition asked_definition(const std::string& name, const results::ScoreReader& reader,
                                      const std::vector<results::Condition>& where,
                                      const std::vector<std::string>& metrics,
-                                     const std::string& split, reports::TableSpec table) {
+                                     const std::string& split,
+                                     std::vector<reports::SectionSpec> sections) {
   reports::Definition made;
   made.name = name;
   made.about = "a question to petlab " + name;
@@ -34,7 +35,7 @@ reports::Definition asked_definition(const std::string& name, const results::Sco
     if (sweep == nullptr || std::count(made.sweeps.begin(), made.sweeps.end(), *sweep) > 0) return;
     made.sweeps.push_back(*sweep);
   });
-  made.sections.emplace_back(std::move(table));
+  made.sections = std::move(sections);
   return made;
 }
 

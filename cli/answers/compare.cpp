@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <ostream>
@@ -198,24 +199,46 @@ decltype(questions::CompareRequest::predictions) kept_predictions(std::filesyste
       };
 }
 
+reports::Line line_of(const questions::Side& side) {
+  reports::Line line;
+  line.key = line.name = side.name;
+  line.where.conditions = side.where;
+  return line;
+}
+
 // Means of the sides and the differences that hold over seeds, as a report's definition.
 reports::Definition definition_of(const results::ScoreReader& reader,
                                   const questions::CompareRequest& request) {
   reports::TableSpec table;
   table.cells.scale = 1;  // as `compare` shows them, no percentages
-  const auto add = [&](const questions::Side& side) {
-    reports::Line& row = table.rows.emplace_back();
-    row.key = row.name = side.name;
-    row.where.conditions = side.where;
-  };
-  add(request.baseline);
-  std::for_each(request.others.begin(), request.others.end(), add);
+  table.rows.push_back(line_of(request.baseline));
+  for (const questions::Side& side : request.others) table.rows.push_back(line_of(side));
   table.against = request.baseline.name;
   reports::Line& column = table.columns.emplace_back();
   column.each = {"task", "name"};
   column.name = "{task} {name}";
   return asked_definition("compare", reader, request.where, request.metrics, request.split,
-                          std::move(table));
+                          {std::move(table)});
+}
+
+// The ranks by each metric, as a report's definition.
+reports::Definition ranks_definition(const results::ScoreReader& reader,
+                                     const questions::RankingRequest& request,
+                                     const std::vector<questions::Ranking>& rankings) {
+  std::vector<reports::SectionSpec> sections;
+  for (const questions::Ranking& one : rankings) {
+    reports::RanksSpec ranks;
+    if (rankings.size() > 1) ranks.key = fmt::format("metric-{}", sections.size() + 1);
+    ranks.title = one.metric;
+    ranks.level = request.level;
+    for (const questions::Side& side : request.sides) ranks.variants.push_back(line_of(side));
+    reports::Line& tasks = ranks.tasks.emplace_back();
+    tasks.each = {"task"};
+    tasks.where.conditions = {questions::one_of("name", {one.metric})};
+    sections.emplace_back(std::move(ranks));
+  }
+  return asked_definition("compare", reader, request.where, request.metrics, request.split,
+                          std::move(sections));
 }
 
 int rank(const CompareArguments& arguments, Streams streams) {
@@ -225,8 +248,13 @@ int rank(const CompareArguments& arguments, Streams streams) {
   for (const std::string& side : arguments.sides) {
     request.sides.push_back(questions::parse_side(side));
   }
-  request.level = 1 - arguments.confidence;
+  // Without the last bits of 1 - 0.95, which a definition would show.
+  request.level = std::round((1 - arguments.confidence) * 1e9) / 1e9;
   const questions::RankingResult result = questions::rank(reader, request);
+  if (arguments.show_question) {
+    streams.out << reports::to_yaml(ranks_definition(reader, request, result.rankings));
+    return kDone;
+  }
   print_rankings(arguments.output, result.rankings, streams.out);
   print_notes(streams.err, result.notes);
   return kDone;
@@ -256,9 +284,6 @@ std::function<int()> make_compare(CLI::App& app, Streams streams) {
   add_stored_arguments(app, *arguments);
   add_format_option(app, arguments->output);
   return [arguments, streams] {
-    if (arguments->rank && arguments->show_question) {
-      throw std::invalid_argument("--show-question: a report has no ranks; leave --rank out");
-    }
     if (arguments->rank) return rank(*arguments, streams);
     // First, because conditions may name the fields that its catalogs declare.
     const results::ScoreReader reader(arguments->database_path());

@@ -89,7 +89,7 @@ reports::Definition definition_of(const results::ScoreReader& reader,
     column.each.push_back("name");
   if (column.each.empty()) column.key = column.name = "value";
   return asked_definition("results", reader, request.where, request.metrics, request.split,
-                          std::move(table));
+                          {std::move(table)});
 }
 
 // Options that only one of the two answers has.

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -21,8 +23,8 @@ struct Ran {
   std::string err;
 };
 
-Ran petlab(std::vector<std::string> arguments) {
-  std::vector<const char*> argv = {"petlab", "report"};
+Ran answer(const std::string& command, const std::vector<std::string>& arguments) {
+  std::vector<const char*> argv = {"petlab", command.c_str()};
   for (const std::string& argument : arguments) argv.push_back(argument.c_str());
   std::istringstream in;
   std::ostringstream out;
@@ -30,6 +32,8 @@ Ran petlab(std::vector<std::string> arguments) {
   const int code = run(static_cast<int>(argv.size()), argv.data(), {in, out, err});
   return {code, out.str(), err.str()};
 }
+
+Ran petlab(const std::vector<std::string>& arguments) { return answer("report", arguments); }
 
 // A database with two trials, one of them done.
 std::string database(const TempDir& folder) {
@@ -76,6 +80,84 @@ TEST_CASE("With --out the table is printed and every format is written", "[repor
         petlab({"sweep", "--db", db, "--format", "csv"}).out);
   CHECK(petlab({"sweep", "--db", db, "--out", out, "--format", "json,csv"}).out ==
         "wrote " + out + "/sweep.json\nwrote " + out + "/sweep.csv\n");
+}
+
+// A database with variants a, b and c on eight tasks, with two metrics.
+std::string database_of_ranks(const TempDir& folder) {
+  std::vector<testing::MadeTrial> trials;
+  for (int task = 0; task < 8; ++task) {
+    for (const std::int64_t seed : {1, 2}) {
+      for (const auto& [variant, score] :
+           {std::pair("a", 0.25), {"b", task < 5 ? 0.5 : 0.125}, {"c", task == 0 ? 0.0 : 0.75}}) {
+        trials.push_back({.id = fmt::format("{}{}{}", variant, task, seed),
+                          .variant = variant,
+                          .seed = seed,
+                          .task = fmt::format("task{}", task),
+                          .scores = {{"accuracy", score}, {"f1", 1 - score}}});
+      }
+    }
+  }
+  const auto file = folder.path() / "ranks.db";
+  testing::make_database(file, "ranked", trials);
+  return file.string();
+}
+
+TEST_CASE("A report shows the ranks of compare --rank, whose question it reads", "[reports]") {
+  const TempDir folder;
+  const std::string db = database_of_ranks(folder);
+  for (const std::vector<std::string>& metrics :
+       {std::vector<std::string>{"accuracy"}, {"f1"}, {"accuracy", "f1"}}) {
+    const std::vector<std::string> words = {
+        "a",      "variant=b", "c",
+        "--rank", "--metric",  fmt::format("{}", fmt::join(metrics, ",")),
+        "--db",   db,          "--confidence",
+        "0.9"};
+    const auto with = [&](const std::vector<std::string>& more) {
+      std::vector<std::string> all = words;
+      all.insert(all.end(), more.begin(), more.end());
+      return answer("compare", all);
+    };
+    const Ran question = with({"--show-question"});
+    REQUIRE(question.code == 0);
+    const std::string file = folder.write("asked.yaml", question.out).string();
+    const auto report = nlohmann::json::parse(petlab({file, "--db", db, "--json"}).out);
+    const auto rows = nlohmann::json::parse(with({"--format", "json"}).out);
+    REQUIRE(report.at("sections").size() == metrics.size());
+    std::size_t at = 0;
+    for (const auto& section : report.at("sections")) {
+      const auto& tests = section.at("tests");
+      CHECK(tests.at("level") == 0.1);
+      for (const auto& row : section.at("rows")) {
+        const auto& compared = rows.at(at++);
+        INFO(compared.dump());
+        CHECK(section.at("title") == compared.at("metric"));
+        CHECK(row.at("key") == compared.at("side"));
+        CHECK(row.at("cells").at(0).at("mean") == compared.at("average_rank"));
+        CHECK(row.at("cells").at(1).at("text") == compared.at("nemenyi"));
+        CHECK(row.at("cells").at(2).at("text") == compared.at("wilcoxon"));
+        CHECK(tests.at("friedman_p") == compared.at("friedman_p"));
+        CHECK(tests.at("iman_davenport_p") == compared.at("iman_davenport_p"));
+        CHECK(tests.at("critical_difference") == compared.at("critical_difference"));
+      }
+    }
+    CHECK(at == rows.size());
+  }
+}
+
+TEST_CASE("A diagram of ranks is written like a figure", "[reports]") {
+  const TempDir folder;
+  const std::string db = database_of_ranks(folder);
+  const std::string file =
+      folder
+          .write("r.yaml",
+                 "report: r\nwhere: {split: test, name: f1}\nsections:\n"
+                 "  - ranks: {key: cd, variants: [{each: variant}], tasks: [{each: task}]}\n")
+          .string();
+  const std::string out = (folder.path() / "out").string();
+  CHECK(petlab({file, "--db", db, "--out", out, "--format", "vega"}).out ==
+        "wrote " + out + "/r-cd.vl.json\n");
+  CHECK(petlab({file, "--db", db, "--format", "vega"}).out ==
+        testing::read_file(out + "/r-cd.vl.json"));
 }
 
 TEST_CASE("Mistakes in a report's arguments exit with 2 and list known words", "[reports]") {
