@@ -84,14 +84,6 @@ int make_temporary(const std::filesystem::path& file, std::string& path) {
   }
 }
 
-mode_t mode_for(Readers readers) {
-  if (readers == Readers::everybody) return 0644;
-  // The mask can only be read by setting it.
-  const mode_t mask = ::umask(0077);
-  ::umask(mask);
-  return 0666 & ~mask;
-}
-
 // Follows a link, and rejects devices and pipes, which the rename would replace.
 std::filesystem::path file_to_replace(const std::filesystem::path& file) {
   struct stat status {};
@@ -170,9 +162,21 @@ void sync_folder(const std::filesystem::path& folder) {
   }
 }
 
+mode_t mode_of_new_files() {
+  // umask() reads the mask only by setting it, for all threads.
+  const std::filesystem::path file = "/proc/self/status";
+  const std::string text = read_file(file, 1 << 16);
+  constexpr std::string_view kKey = "\nUmask:\t";
+  const std::size_t at = text.find(kKey);
+  if (at == std::string::npos) {
+    throw Error(fmt::format("{}: found no line Umask, expected one", file.string()));
+  }
+  return 0666 & ~static_cast<mode_t>(std::stoul(text.substr(at + kKey.size()), nullptr, 8));
+}
+
 void write_file_atomically(const std::filesystem::path& file, std::string_view content) {
   const std::span<const std::byte> part = std::as_bytes(std::span(content));
-  write_file_atomically(file, std::span(&part, 1), Readers::everybody);
+  write_file_atomically(file, std::span(&part, 1));
 }
 
 namespace {
@@ -181,7 +185,7 @@ using Parts = std::span<const std::span<const std::byte>>;
 
 // `rename` gives the complete temporary file its name and returns an errno. Returns false for
 // EEXIST.
-bool write_and_rename(const std::filesystem::path& file, Parts parts, Readers readers,
+bool write_and_rename(const std::filesystem::path& file, Parts parts,
                       int (*rename)(const std::filesystem::path&, const std::filesystem::path&)) {
   const std::filesystem::path folder = folder_of(file);
   remove_abandoned_writes(file);
@@ -194,7 +198,7 @@ bool write_and_rename(const std::filesystem::path& file, Parts parts, Readers re
     }
   }
   // mkostemp creates files that only their owner can read.
-  if (::fchmod(out.get(), mode_for(readers)) != 0) refuse(file, "cannot be written", errno);
+  if (::fchmod(out.get(), mode_of_new_files()) != 0) refuse(file, "cannot be written", errno);
   if (::fsync(out.get()) != 0) refuse(file, "cannot be written", errno);
   const int error = rename(name, file);
   if (error == EEXIST) return false;
@@ -210,13 +214,13 @@ int rename_over(const std::filesystem::path& current, const std::filesystem::pat
 
 }  // namespace
 
-void write_file_atomically(const std::filesystem::path& file, Parts parts, Readers readers) {
-  write_and_rename(file_to_replace(file), parts, readers, rename_over);
+void write_file_atomically(const std::filesystem::path& file, Parts parts) {
+  write_and_rename(file_to_replace(file), parts, rename_over);
 }
 
 bool create_file_atomically(const std::filesystem::path& file, std::string_view content) {
   const std::span<const std::byte> part = std::as_bytes(std::span(content));
-  return write_and_rename(file, std::span(&part, 1), Readers::everybody, give_new_name);
+  return write_and_rename(file, std::span(&part, 1), give_new_name);
 }
 
 int give_new_name(const std::filesystem::path& current, const std::filesystem::path& name) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -26,21 +28,20 @@ std::filesystem::path folder_of(const std::filesystem::path& file);
 /// Throws base::Error if it cannot be read completely.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);
 
+/// The mode that open() would give a new file: 0666 without the bits of the umask. Throws
+/// base::Error.
+mode_t mode_of_new_files();
+
 /// Writes a file under a temporary name in the same folder, syncs file and folder, and renames it.
-/// If `file` is a link, replaces its target. The file is readable by all users. Also removes
+/// If `file` is a link, replaces its target. The umask decides who can read it. Also removes
 /// temporary files left by killed processes. Throws base::Error, also if `file` is a folder, a
 /// device or a pipe; leaves no temporary file behind.
 void write_file_atomically(const std::filesystem::path& file, std::string_view content);
-/// Who may read an atomically written file.
-enum class Readers {
-  everybody,      ///< 0644, for other users of a runs folder and Slurm's nodes
-  as_umask_says,  ///< by the process's umask
-};
 /// Does the same for content in several pieces.
 void write_file_atomically(const std::filesystem::path& file,
-                           std::span<const std::span<const std::byte>> parts, Readers readers);
+                           std::span<const std::span<const std::byte>> parts);
 
-/// Does the same for a new file, readable by all users. Returns false if `file` exists, and never
+/// Does the same for a new file. Returns false if `file` exists, and never
 /// replaces it, even if another process creates it at the same time.
 bool create_file_atomically(const std::filesystem::path& file, std::string_view content);
 

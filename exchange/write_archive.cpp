@@ -60,7 +60,8 @@ class PendingArchive {
     if (error_ != 0) refuse(error_);
   }
   void keep() {
-    if (::fchmod(out_.get(), 0644) != 0 || ::fsync(out_.get()) != 0) refuse(errno);
+    if (::fchmod(out_.get(), base::mode_of_new_files()) != 0 || ::fsync(out_.get()) != 0)
+      refuse(errno);
     if (const int error = base::give_new_name(name_, file_); error != 0) refuse(error);
     name_.clear();
     base::sync_folder(base::folder_of(file_));

@@ -28,7 +28,7 @@ void run_under(const std::string& faults, const std::string& tag, const std::str
   const auto shim = petlab::testing::program("petlab-faults.so");
   const auto program = std::filesystem::read_symlink("/proc/self/exe");
   const auto result = petlab::testing::run_command(
-      "PETLAB_TEST_FILE=" + place + " LD_PRELOAD=" + shim.string() +
+      "PETLAB_TEST_FILE='" + place + "' LD_PRELOAD=" + shim.string() +
       " ASAN_OPTIONS=verify_asan_link_order=0 PETLAB_TEST_FAULTS='fail program=" +
       program.filename().string() + " " + faults + "' " + program.string() + " '" + tag + "'");
   INFO(result.out << result.err);
@@ -147,6 +147,23 @@ TEST_CASE("Writing a file never replaces a device, pipe, folder or link", "[swee
   base::write_file_atomically(link, "new");
   CHECK(std::filesystem::is_symlink(link));
   CHECK(petlab::testing::read_file(file) == "new");
+}
+
+TEST_CASE("The umask decides who can read a written file", "[base]") {
+  const TempDir folder;
+  const mode_t before = ::umask(0);
+  for (const mode_t mask : {0077, 0027, 0022, 0}) {
+    const auto file = folder.path() / std::to_string(mask);
+    ::umask(mask);
+    base::write_file_atomically(file, "new");
+    REQUIRE(base::create_file_atomically(file.string() + "-created", "new"));
+    for (const char* end : {"", "-created"}) {
+      struct stat status {};
+      REQUIRE(::stat((file.string() + end).c_str(), &status) == 0);
+      CHECK((status.st_mode & 0777) == (0666 & ~mask));
+    }
+  }
+  ::umask(before);
 }
 
 TEST_CASE("A file is created with all of its content, and never replaced", "[base]") {

@@ -58,7 +58,7 @@ FileBytes::~FileBytes() {
 
 void write_file_atomically(const std::filesystem::path& file,
                            std::span<const std::span<const std::byte>> parts) try {
-  base::write_file_atomically(file, parts, base::Readers::as_umask_says);
+  base::write_file_atomically(file, parts);
 } catch (const base::Error& error) {
   throw Error(error.what());
 }

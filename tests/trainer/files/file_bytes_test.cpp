@@ -70,17 +70,6 @@ TEST_CASE("writing through a link keeps the link", "[trainer]") {
   CHECK(testing::read_file(file) == "new");
 }
 
-TEST_CASE("permissions of a written file follow the umask", "[trainer][files]") {
-  const testing::TempDir folder;
-  const auto file = folder.path() / "file";
-  const mode_t before = ::umask(0027);
-  write(file, "new");
-  ::umask(before);
-  struct stat status {};
-  REQUIRE(::stat(file.c_str(), &status) == 0);
-  CHECK((status.st_mode & 0777) == 0640);
-}
-
 // The next case runs this one in a separate process, in which every sync fails.
 TEST_CASE("with a disk that syncs nothing", "[.][unsynced]") {
   const char* file = std::getenv("PETLAB_TEST_FILE");
