@@ -142,10 +142,13 @@ struct FileState {
 /// A WAL database in a read-only folder can only be read while no process writes it. SQLite must be
 /// told so, because it cannot create its auxiliary files there.
 bool nobody_writes(const std::filesystem::path& file) {
-  std::error_code ignored;
-  const auto wal = std::filesystem::file_size(file.string() + "-wal", ignored);
-  const bool nothing_pending = ignored || wal == 0;
-  return nothing_pending && access(base::folder_of(file).c_str(), W_OK) != 0;
+  const auto is_pending = [&](const char* suffix) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(file.string() + suffix, error);
+    return !error && size > 0;
+  };
+  return !is_pending("-wal") && !is_pending("-journal") &&
+         access(base::folder_of(file).c_str(), W_OK) != 0;
 }
 
 std::string immutable_name(const std::filesystem::path& file) {
@@ -167,6 +170,14 @@ void Connection::wait_on(std::optional<std::chrono::steady_clock::time_point>& s
   try {
     throw;
   } catch (const SQLite::Exception& error) {
+    if (error.getExtendedErrorCode() == SQLITE_READONLY_ROLLBACK) {
+      // A killed process left its rollback journal. Only a connection that may write can roll the
+      // transaction back, and does so before it reads.
+      SQLite::Database writer(of_file().getFilename(), SQLite::OPEN_READWRITE,
+                              static_cast<int>(busy_timeout_.count()));
+      writer.execAndGet("PRAGMA user_version");
+      return;
+    }
     if ((error.getErrorCode() & 0xff) != SQLITE_PROTOCOL) throw;
     const auto now = std::chrono::steady_clock::now();
     if (!since) since = now - kSqliteWaits;

@@ -70,7 +70,7 @@ class Connection {
 
   /// Runs `body`, which begins to read. If another process stops while it changes the WAL index,
   /// SQLite waits ten seconds without calling the busy handler, then fails. This repeats `body`
-  /// until the busy timeout ends.
+  /// until the busy timeout ends, and after a killed process's transaction is rolled back.
   template <typename Body>
   auto patiently(Body&& body) {
     std::optional<std::chrono::steady_clock::time_point> waits_since;
@@ -115,7 +115,8 @@ class Connection {
   /// Learns the database's catalogs if it has changed since the last call.
   void learn();
   static int on_busy(void* self, int tries);
-  /// Rethrows the exception in flight, unless SQLite gave up waiting and there is time left.
+  /// Rethrows the exception in flight, unless SQLite gave up waiting and there is time left, or the
+  /// transaction of a killed process was in the way and is now rolled back.
   void wait_on(std::optional<std::chrono::steady_clock::time_point>& since) const;
 };
 

@@ -66,7 +66,9 @@ HostLock::HostLock(const std::filesystem::path& database) {
   const std::string file = database.string() + ".lock";
   file_ = base::FileDescriptor(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (!file_) {
-    throw Error(fmt::format("{}: cannot be opened: {}", file, std::strerror(errno)));
+    throw Error(fmt::format(
+        "{}: cannot be opened: {}; make its folder writable or name another database with --db",
+        file, std::strerror(errno)));
   }
   struct flock whole = {};
   whole.l_type = F_WRLCK;

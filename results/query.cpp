@@ -211,7 +211,9 @@ bool run(internal::Connection& connection, const std::string& sql,
   sink.columns(names);
   const auto step = [&] {
     const int code = sqlite3_step(statement.get());
-    if ((code & 0xff) == SQLITE_PROTOCOL) throw SQLite::Exception(handle, code);
+    if ((code & 0xff) == SQLITE_PROTOCOL || code == SQLITE_READONLY_ROLLBACK) {
+      throw SQLite::Exception(handle, code);
+    }
     return code;
   };
   int code = SQLITE_OK;

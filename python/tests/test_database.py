@@ -359,6 +359,26 @@ def test_a_writer_that_starts_during_a_read_is_noticed(copied: Path, monkeypatch
     writer.close()
 
 
+def test_the_transaction_of_a_killed_process_is_rolled_back(copied: Path) -> None:
+    killed = f"""
+import os, sqlite3
+database = sqlite3.connect({str(copied)!r})
+database.execute("PRAGMA journal_mode = DELETE")
+database.execute("PRAGMA cache_size = 1")
+database.execute("UPDATE trials SET bls_bits = 4711")
+database.execute("CREATE TABLE large AS SELECT randomblob(1000000)")
+os._exit(0)
+"""
+    subprocess.run([sys.executable, "-c", killed], check=True)
+    journal = Path(f"{copied}-journal")
+    assert journal.stat().st_size > 0
+    connection = petlab.open(copied).connect()
+    changed = connection.execute("SELECT count(*) FROM trials WHERE bls_bits = 4711").fetchone()
+    connection.close()
+    assert changed[0] == 0
+    assert not journal.exists()
+
+
 def test_a_name_with_odd_characters(copied: Path) -> None:
     odd = copied.with_name("a?b%20#'c.db")
     shutil.move(copied, odd)

@@ -6,9 +6,12 @@ systems are faked by tests/support/fault_shim.cpp.
 """
 import json
 import pathlib
+import shutil
+import signal
+import subprocess
 
 import tiny_world
-from scripted_world import ScriptedWorld
+from scripted_world import METRICS, ScriptedWorld
 
 HELD = "petlab: written; the run that has the database open records it within a second\n"
 
@@ -65,6 +68,44 @@ class DecisionsDuringARun(ScriptedWorld):
         self.faults = ""
         self.assertEqual(done.code, 1, done)
         self.end_run(1)
+
+
+class ReadOnly(ScriptedWorld):
+    def test_a_database_in_a_read_only_folder_is_read_and_not_written(self):
+        self.write_sweep({})
+        network = "network program=petlab"
+        self.assertEqual(self.run_scripted(faults=network).code, 0)
+        disk = self.small_disk("8m")
+        shutil.copy(self.root / "sweep.db", disk)
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        done = self.run_scripted("--db", "disk/sweep.db", "--runs", "sweep.runs", faults=network)
+        self.assertEqual((done.code, done.err),
+                         (1, "petlab: disk/sweep.db.lock: cannot be opened: Read-only file system; make its folder "
+                             "writable or name another database with --db\n"))
+        self.faults = network
+        self.assertEqual(self.query(METRICS, "disk/sweep.db"), self.query(METRICS))
+
+
+class Killed(ScriptedWorld):
+    def test_a_commit_of_a_killed_run_is_rolled_back_by_whatever_command_is_next(self):
+        self.write_sweep({}, {})
+        network = "network program=petlab"
+        for command in (["query", "SELECT count(*) AS n FROM trials", "--db", "sweep.db"], ["status", "sweep.yaml"],
+                        self.run_words()):
+            with self.subTest(command[0]):
+                for file in self.root.glob("sweep.*"):
+                    if file.suffix != ".yaml":
+                        shutil.rmtree(file) if file.is_dir() else file.unlink()
+                done = self.run_scripted(faults=f"{network};kill program=petlab calls=fdatasync path=*/sweep.db at=2")
+                self.assertEqual(done.code, -signal.SIGKILL, done)
+                self.assertGreater((self.root / "sweep.db-journal").stat().st_size, 0)
+                self.faults = network
+                done = self.petlab(*command)
+                self.faults = ""
+                self.assertEqual(done.code, 0, done)
+                self.assertFalse((self.root / "sweep.db-journal").exists())
+                self.assertEqual(self.run_scripted(faults=network).code, 0)
+                self.assertEqual(self.petlab("db", "check", "--db", "sweep.db").code, 0)
 
 
 class WithoutLocks(ScriptedWorld):

@@ -33,10 +33,10 @@ def check_file(file: Path) -> None:
 def _state(file: Path) -> tuple[int, ...]:
     """A fingerprint of the file and its log, which any write changes. Empty without a file."""
     real = file.resolve()
-    wal = Path(f"{real}-wal")
+    logs = (Path(f"{real}-wal"), Path(f"{real}-journal"))
     try:
         about = real.stat()
-        pending = wal.stat().st_size if wal.exists() else 0
+        pending = sum(log.stat().st_size for log in logs if log.exists())
         with real.open("rb") as opened:
             # SQLite's change counter: two changes may share a timestamp.
             changes = int.from_bytes(opened.read(28)[24:], "big")
@@ -73,13 +73,23 @@ def _updated_copy(
 
 
 def _open(file: Path, mode: str) -> sqlite3.Connection:
-    try:
-        connection = sqlite3.connect(
-            f"file:{quote(str(file.resolve()))}?{mode}",
-            uri=True,
-            timeout=_BUSY_SECONDS,
-            isolation_level=None,
+    real = quote(str(file.resolve()))
+
+    def opened(mode: str) -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"file:{real}?{mode}", uri=True, timeout=_BUSY_SECONDS, isolation_level=None
         )
+
+    try:
+        if mode == "mode=ro" and Path(f"{file.resolve()}-journal").exists():
+            # A killed process may have left it. Only a connection that may write can roll its
+            # transaction back, and does so before it reads.
+            with (
+                contextlib.suppress(sqlite3.Error),
+                contextlib.closing(opened("mode=rw")) as writer,
+            ):
+                writer.execute("PRAGMA user_version").fetchone()
+        connection = opened(mode)
         connection.execute("PRAGMA query_only = 1")
         connection.execute("PRAGMA temp_store = MEMORY")
     except sqlite3.Error as error:
