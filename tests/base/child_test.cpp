@@ -189,11 +189,11 @@ TEST_CASE("A child inherits no signals, files or environment that were not passe
 
 TEST_CASE("A child has its own process group and dies with its parent", "[base]") {
   const TempDir folder;
-  const std::string file = (folder.path() / "pid").string();
+  const auto file = folder.path() / "pid";
   const pid_t starter = ::fork();
   if (starter == 0) {
-    run_child(shell("echo $$ $(ps -o pgid= -p $$) > " + file + ".new; mv " + file + ".new " + file +
-                    "; exec sleep 60"));
+    run_child(shell("cd '" + folder.path().string() +
+                    "' && echo $$ $(ps -o pgid= -p $$) > new && mv new pid && exec sleep 60"));
     ::_exit(0);
   }
   pid_t pid = 0;
@@ -231,7 +231,7 @@ TEST_CASE("Several children run in parallel, and end with their owner", "[base]"
     CHECK(reported == std::vector<std::string>{"cannot be started", "early\n", "next\n", "late\n"});
     const TempDir folder;
     const std::string file = (folder.path() / "pid").string();
-    children.run(shell("sleep 60 & echo $$ $! > " + file + "; wait"),
+    children.run(shell("sleep 60 & echo $$ $! >'" + file + "'; wait"),
                  [&](const ChildAnswer&) { reported.push_back("of one that was given up"); });
     for (int tries = 0; tries < 1000 && pids.size() < 2; ++tries) {
       pids.clear();

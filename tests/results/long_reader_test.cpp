@@ -160,7 +160,7 @@ TEST_CASE("Examining a damaged database keeps the locks on it", "[results]") {
   // Another process writes, because closing the file in this one would also release the locks. It
   // overwrites whole pages with bytes that no page starts with; other damage is sometimes not
   // noticed.
-  REQUIRE(std::system(fmt::format("yes damaged | dd of={} bs=8192 seek={} count={} conv=notrunc "
+  REQUIRE(std::system(fmt::format("yes damaged | dd of='{}' bs=8192 seek={} count={} conv=notrunc "
                                   "iflag=fullblock 2>/dev/null",
                                   file.string(), size / 2 / 8192, size / 2 / 8192)
                           .c_str()) == 0);
