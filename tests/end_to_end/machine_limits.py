@@ -62,21 +62,8 @@ class MachineLimits(ScriptedWorld):
         for run in (whole, shared):
             self.assertEqual(self.end(run).code, 0)
 
-    def group(self, microseconds):
-        """Creates a control group with this many microseconds of each 100,000. Returns its file for
-        pids."""
-        folder = pathlib.Path("/sys/fs/cgroup/cpu") / f"petlab-test-{os.getpid()}"
-        try:
-            folder.mkdir()
-            self.addCleanup(folder.rmdir)
-            (folder / "cpu.cfs_period_us").write_text("100000")
-            (folder / "cpu.cfs_quota_us").write_text(str(microseconds))
-        except OSError as error:
-            self.skipTest(f"control groups of version 1 cannot be made here: {error}")
-        return folder / "cgroup.procs"
-
     def test_half_a_processor_has_one_worker(self):
-        pids = self.group(50000)
+        pids = self.control_group(50000)
         enter = {"preexec_fn": lambda: pids.write_text("0")}
         found = json.loads(self.petlab("doctor", "--json", "--worker", WORKER, **enter).out)
         cores = next(check for check in found["checks"] if check["name"] == "cores")

@@ -7,6 +7,7 @@ import json
 import pathlib
 import signal
 import tempfile
+import urllib.parse
 
 from tiny_world import PROGRAMS, SWEEP, TinyWorld
 
@@ -16,16 +17,23 @@ METRICS = "SELECT trial_id, step, split, task, name, value FROM results ORDER BY
 HEARD = ("finishing the running trials;", "stopping at a checkpoint;")
 
 
+def faulty(rules):
+    """The variables of a program with injected faults."""
+    return {"LD_PRELOAD": str(PROGRAMS / "petlab-faults.so"), "PETLAB_TEST_FAULTS": rules,
+            # A sanitiser's runtime would insist on being loaded first.
+            "ASAN_OPTIONS": "verify_asan_link_order=0"}
+
+
 class ScriptedWorld(TinyWorld):
     faults = ""
 
     def environment(self):
         environment = super().environment()
         if self.faults:
-            environment |= {"LD_PRELOAD": str(PROGRAMS / "petlab-faults.so"),
-                            "PETLAB_TEST_FAULTS": self.faults,
-                            # A sanitiser's runtime would insist on being loaded first.
-                            "ASAN_OPTIONS": "verify_asan_link_order=0"}
+            # The folder's name may have blanks.
+            faults = self.faults.replace(str(self.root), urllib.parse.quote(str(self.root)))
+            rules = [environment.get("PETLAB_TEST_FAULTS", ""), faults]
+            environment |= faulty(";".join(filter(None, rules)))
         return environment
 
     def write_sweep(self, *users, name="sweep.yaml"):

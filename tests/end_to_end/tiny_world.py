@@ -8,6 +8,7 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -33,6 +34,8 @@ labels: [poor, fine]
 metrics: [accuracy, f1]
 select_by: [accuracy]
 """
+# Variables of every program that a test starts, given by settings.py.
+SETTING = json.loads(os.environ.get("PETLAB_TEST_SETTING", "{}"))
 # The same task with a score instead of the label.
 GRADES = TASK.replace("films", "grades").replace("label: label", "score: grade").replace(
     "labels: [poor, fine]\n", "").replace("[accuracy, f1]", "[pearson, spearman]").replace(
@@ -152,7 +155,7 @@ class TinyWorld(unittest.TestCase):
         return inherited | {"PETLAB_HOME": str(self.root / "home"),
                             "PETLAB_DATA": str(self.root / "data"),
                             "PETLAB_SLOTS": str(self.root / "slots"), "PETLAB_DB": self.database,
-                            "LC_ALL": "C.UTF-8"} | self.variables
+                            "LC_ALL": "C.UTF-8"} | SETTING | self.variables
 
     def start(self, *words, program=PETLAB, **options):
         options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
@@ -195,6 +198,19 @@ class TinyWorld(unittest.TestCase):
             self.skipTest("mounting a small tmpfs is not allowed here")
         self.addCleanup(subprocess.run, ["umount", "-l", folder], check=True)
         return folder
+
+    def control_group(self, microseconds):
+        """Creates a control group with this many microseconds of each 100,000, or skips the case. Returns
+        its file for pids."""
+        folder = pathlib.Path("/sys/fs/cgroup/cpu") / f"petlab-test-{os.getpid()}"
+        try:
+            folder.mkdir()
+            self.addCleanup(folder.rmdir)
+            (folder / "cpu.cfs_period_us").write_text("100000")
+            (folder / "cpu.cfs_quota_us").write_text(str(microseconds))
+        except OSError as error:
+            self.skipTest(f"control groups of version 1 cannot be made here: {error}")
+        return folder / "cgroup.procs"
 
     def fill(self, disk, pages):
         """Fills a disk except for this number of pages. Returns the file that fills it."""
@@ -240,4 +256,6 @@ def main():
     """Runs the cases of the calling file. Its first argument is the folder of the programs."""
     if not PETLAB.is_file():
         sys.exit(f"{PETLAB}: no such program; usage: {sys.argv[0]} FOLDER_OF_PROGRAMS [CASE...]")
+    # A job in the background of a shell script ignores Ctrl-C, which its programs would inherit.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)

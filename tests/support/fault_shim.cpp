@@ -3,8 +3,10 @@
 //
 // PETLAB_TEST_FAULTS contains rules, separated by ';'. The words of a rule are:
 //   fail program=petlab calls=write,fdatasync path=*.db-wal error=EIO [after=3] [times=1]
+//        [file=/where]
 //        The matching calls after the third fail; times=1 limits that to one call. Writes that
-//        fail with ENOSPC may write a part first, as on a real disk.
+//        fail with ENOSPC may write a part first, as on a real disk. Each failure appends
+//        `call path` to the file.
 //   kill program=petlab calls=rename path=* at=5 [torn]
 //        The process dies by SIGKILL instead of the fifth matching call; torn: after half of a
 //        write. It first prints on standard error: `killed at rename /the/path`.
@@ -26,12 +28,14 @@
 //        also applies to forks of the program.
 //   redirect program=petlab path=/this/file file=/where
 //        Opens the other file wherever the program opens this one, for example for another boot id.
-//   network program=petlab
-//        Every file system is reported as NFS.
+//   network program=petlab [file=/where]
+//        Every file system is reported as NFS. Each report appends `statfs path` to the file.
 //   clock file=/where
 //        The wall clock is shifted by the number of seconds that the file contains at the moment.
 //   pipe size=4096
 //        Pipes have this size.
+// The call `tmpfile` is an open with O_TMPFILE; every other open is `open`.
+// In a value, %20 is a blank, and so on, as in a URL.
 // A path is that of a descriptor's file, or the path of the call; the pattern is fnmatch's.
 // `program` is the name of the program's file; its forks are not affected unless stated.
 #include <dirent.h>
@@ -64,6 +68,7 @@ struct Rule {
   Kind kind = Kind::fail;
   char calls[256] = "*";
   char path[PATH_MAX] = "*";
+  char file[PATH_MAX] = "";
   int error = EIO;
   long after = 0;
   long times = LONG_MAX;
@@ -84,6 +89,7 @@ char record_path[PATH_MAX] = "";
 std::atomic<bool> locked{false};
 bool unlocked = false;
 bool network = false;
+char network_file[PATH_MAX] = "";
 char redirected_path[PATH_MAX] = "";
 char redirected_file[PATH_MAX] = "";
 int pipe_size = 0;
@@ -100,6 +106,7 @@ int error_of(const char* name) {
   if (strcmp(name, "ENOENT") == 0) return ENOENT;
   if (strcmp(name, "EPERM") == 0) return EPERM;
   if (strcmp(name, "ENOLCK") == 0) return ENOLCK;
+  if (strcmp(name, "EOPNOTSUPP") == 0) return EOPNOTSUPP;
   return EIO;
 }
 
@@ -113,6 +120,20 @@ bool has_word(const char* list, const char* word) {
   return strcmp(list, "*") == 0;
 }
 
+// Replaces %20 by a blank, and so on.
+void decode(char* text) {
+  char* to = text;
+  for (unsigned code = 0; *text != '\0'; ++text) {
+    if (sscanf(text, "%%%2x", &code) == 1) {
+      *to++ = static_cast<char>(code);
+      text += 2;
+    } else {
+      *to++ = *text;
+    }
+  }
+  *to = '\0';
+}
+
 void read_rule(char* text, const char* program) {
   Rule& rule = rules[rule_count];
   char* rest = nullptr;
@@ -123,12 +144,14 @@ void read_rule(char* text, const char* program) {
        word = strtok_r(nullptr, " ", &rest)) {
     char* value = strchr(word, '=');
     if (value != nullptr) *value++ = '\0';
+    if (value != nullptr) decode(value);
     const auto is = [&](const char* name) { return strcmp(word, name) == 0; };
     if (is("torn")) rule.torn = true;
     if (value == nullptr) continue;
     if (is("program")) mine = strcmp(value, program) == 0;
     if (is("calls")) snprintf(rule.calls, sizeof rule.calls, "%s", value);
     if (is("path")) snprintf(rule.path, sizeof rule.path, "%s", value);
+    if (is("file")) snprintf(rule.file, sizeof rule.file, "%s", value);
     if (is("error")) rule.error = error_of(value);
     if (is("after")) rule.after = atol(value);
     if (is("times")) rule.times = atol(value);
@@ -148,6 +171,9 @@ void read_rule(char* text, const char* program) {
     }
     if (is("path") && mine && strcmp(kind, "record") == 0) {
       snprintf(record_path, sizeof record_path, "%s", value);
+    }
+    if (is("file") && mine && strcmp(kind, "network") == 0) {
+      snprintf(network_file, sizeof network_file, "%s", value);
     }
     if (is("path") && mine && strcmp(kind, "redirect") == 0) {
       snprintf(redirected_path, sizeof redirected_path, "%s", value);
@@ -220,8 +246,9 @@ int verdict(const char* call, const char* path, bool changes) {
     if (!has_word(rule.calls, call) || fnmatch(rule.path, path, 0) != 0) continue;
     const long seen = ++rule.seen;
     if (rule.kind == Kind::fail) {
-      if (seen > rule.after && seen - rule.after <= rule.times) return rule.error;
-      continue;
+      if (seen <= rule.after || seen - rule.after > rule.times) continue;
+      if (rule.file[0] != '\0') append(rule.file, call, path);
+      return rule.error;
     }
     if (seen != rule.at || !changes) continue;
     char line[PATH_MAX + 64];
@@ -553,7 +580,8 @@ extern "C" __attribute__((naked)) pid_t vfork() {
     char whole[PATH_MAX];                                                                         \
     if (redirected_file[0] != '\0' && strcmp(path, redirected_path) == 0) path = redirected_file; \
     const bool changes = (flags & (O_CREAT | O_TRUNC)) != 0;                                      \
-    const int error = verdict("open", full(AT, path, whole), changes);                            \
+    const char* const call = (flags & O_TMPFILE) == O_TMPFILE ? "tmpfile" : "open";               \
+    const int error = verdict(call, full(AT, path, whole), changes);                              \
     if (error < 0) die();                                                                         \
     if (error > 0) {                                                                              \
       errno = error;                                                                              \
@@ -621,7 +649,10 @@ extern "C" int statfs(const char* path, struct statfs* status) {
   static int (*next)(const char*, struct statfs*) = nullptr;
   const int result = real("statfs", next)(path, status);
   set_up();
-  if (result == 0 && network) status->f_type = 0x6969;
+  if (result == 0 && network) {
+    status->f_type = 0x6969;
+    if (network_file[0] != '\0') append(network_file, "statfs", path);
+  }
   return result;
 }
 
