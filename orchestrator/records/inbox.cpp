@@ -7,10 +7,12 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "base/files.h"
 #include "base/shallow_json.h"
+#include "orchestrator/host/error.h"
 #include "orchestrator/records/decide.h"
 #include "orchestrator/records/remark.h"
 #include "protocol/decisions.h"
@@ -40,7 +42,12 @@ void store_lines_of(results::Batch& batch, const std::filesystem::path& runs,
 std::filesystem::path post_to_inbox(const std::filesystem::path& runs,
                                     const std::vector<results::RemarkSubject>& subjects) {
   const std::filesystem::path folder = inbox_folder(runs);
-  if (std::filesystem::create_directories(folder)) base::sync_folder(runs);
+  std::error_code error;
+  const bool created = std::filesystem::create_directories(folder, error);
+  if (error) {
+    throw Error(fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
+  }
+  if (created) base::sync_folder(runs);
   std::string lines;
   for (const results::RemarkSubject& subject : subjects) {
     const nlohmann::json line = {{"trial", subject.trial_id}, {"sweep", subject.sweep}};

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -76,10 +77,10 @@ void record(results::Store& store, const std::filesystem::path& runs, const swee
 void make_folder(const std::filesystem::path& folder, const char* what, const char* setting) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error || ::access(folder.c_str(), W_OK) != 0) {
+  if (!error && ::access(folder.c_str(), W_OK) != 0) error = {errno, std::generic_category()};
+  if (error) {
     throw Error(fmt::format("{}: the {} cannot be written: {} (choose another with {})",
-                            folder.string(), what,
-                            error ? error.message() : std::string("permission denied"), setting));
+                            folder.string(), what, error.message(), setting));
   }
 }
 
@@ -135,9 +136,10 @@ void fit_open_files(RunOptions& options, RunObserver& observer) {
                     limit, open + files_of_workers(1, options.threads)));
   }
   observer.note(fmt::format(
-      "running at most {} workers, not {}: the limit of open files is {}; raise it with `ulimit "
+      "running at most {} worker{}, not {}: the limit of open files is {}; raise it with `ulimit "
       "-n` to at least {}",
-      fits, options.slots, limit, open + files_of_workers(options.slots, options.threads)));
+      fits, fits == 1 ? "" : "s", options.slots, limit,
+      open + files_of_workers(options.slots, options.threads)));
   options.slots = fits;
 }
 

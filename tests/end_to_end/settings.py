@@ -94,7 +94,7 @@ def refused(messages):
 
 
 READ_ONLY = refused({
-    "petlab: filesystem error: cannot create directories: Read-only file system [ROOT/sweep.runs/.inbox]":
+    "petlab: ROOT/sweep.runs/.inbox: cannot be created: Read-only file system":
         ["tag {done} +good", "note {done} text", "hide {done} --why odd", "discard {done} --why wrong",
          "cancel {open}", "retry {open}"],
     "{done} is not hidden": ["hide --undo {done}"],
@@ -102,12 +102,12 @@ READ_ONLY = refused({
     "database with --db": ["db import"],
     "petlab: ROOT/sweep.runs/.locks/incoming.lock: the lock file cannot be opened: Read-only file system":
         ["db import other.tar.gz", "db merge other.db", "db gc"],
-    "petlab: ROOT/sweep.runs: the runs folder cannot be written: permission denied (choose another with --runs)":
+    "petlab: ROOT/sweep.runs: the runs folder cannot be written: Read-only file system (choose another with --runs)":
         [RUN],
 })
 LOCK = ("the file cannot be locked: No locks available; its folder must be on a file system with flock (Lustre: mount "
         "option flock; NFS: lockd); choose other folders with --runs and PETLAB_SLOTS")
-ONE_WORKER = {RUN: (0, "running at most 1 workers, not 2: the limit of open files is 64; raise it with `ulimit -n` to "
+ONE_WORKER = {RUN: (0, "running at most 1 worker, not 2: the limit of open files is 64; raise it with `ulimit -n` to "
                     "at least 67")}
 NO_LOCKS = refused({
     f"petlab: TOP/out/merged.runs/.locks/incoming.lock: {LOCK}":
