@@ -345,10 +345,12 @@ class Campaign {
       const bool rarely = name.starts_with("recover") || tally_.points[name] == 0;
       point = fmt::format("{}:{}", name, 1 + below(rarely ? 2 : 12));
     } else if (choice >= 4 && !tally_.known_calls.empty()) {
-      const Call& call =
-          tally_.known_calls.at(rare.empty() ? one_of_the_least(tally_.calls) : rare);
+      const std::string name = rare.empty() ? one_of_the_least(tally_.calls) : rare;
+      const Call& call = tally_.known_calls.at(name);
       const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(call.most, 1, 60));
-      const std::size_t at = 1 + below(below(2) == 0 ? most : std::min<std::size_t>(most, 3));
+      // One start may have made a call often that others make once or never.
+      const std::size_t upto = tally_.is_unhit(name) ? 1 : below(2) == 0 ? most : 3;
+      const std::size_t at = 1 + below(std::min(most, upto));
       faults += fmt::format(";kill program=petlab calls={} path={} at={}{}", call.name, call.path,
                             at, below(2) == 0 ? " torn" : "");  // if the call is a write
     }
@@ -563,8 +565,8 @@ class Campaign {
     }
     if (alive.empty()) return;
     const Run& chosen = *alive[below(alive.size())];
-    // An armed run is mostly left to kill itself.
-    if (chosen.armed && below(8) != 0) return;
+    // An armed run is mostly left to kill itself, also where a loaded machine makes it slow.
+    if (chosen.armed && below(32) != 0) return;
     const pid_t orchestrator = chosen.pid;
     // Suspends all children at nearly the same moment; those forked since then follow below.
     std::vector<Process> first = children_of(orchestrator);
