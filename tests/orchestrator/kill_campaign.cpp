@@ -345,12 +345,10 @@ class Campaign {
       const bool rarely = name.starts_with("recover") || tally_.points[name] == 0;
       point = fmt::format("{}:{}", name, 1 + below(rarely ? 2 : 12));
     } else if (choice >= 4 && !tally_.known_calls.empty()) {
-      const std::string name = rare.empty() ? one_of_the_least(tally_.calls) : rare;
-      const Call& call = tally_.known_calls.at(name);
+      const Call& call =
+          tally_.known_calls.at(rare.empty() ? one_of_the_least(tally_.calls) : rare);
       const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(call.most, 1, 60));
-      // One start may have made a call often that others make once or never.
-      const std::size_t upto = tally_.is_unhit(name) ? 1 : below(2) == 0 ? most : 3;
-      const std::size_t at = 1 + below(std::min(most, upto));
+      const std::size_t at = 1 + below(below(2) == 0 ? most : std::min<std::size_t>(most, 3));
       faults += fmt::format(";kill program=petlab calls={} path={} at={}{}", call.name, call.path,
                             at, below(2) == 0 ? " torn" : "");  // if the call is a write
     }
