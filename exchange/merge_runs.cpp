@@ -34,17 +34,6 @@ namespace petlab::exchange {
 namespace {
 
 namespace fs = std::filesystem;
-using orchestrator::highest_attempt_directory;
-using orchestrator::Ingest;
-using orchestrator::ingest_runs;
-using orchestrator::NewEvents;
-using orchestrator::read_sweep_file;
-using orchestrator::record_sweep;
-using orchestrator::RunsSummary;
-using orchestrator::store_attempt;
-using orchestrator::store_decision;
-using orchestrator::SweepFile;
-using orchestrator::where_it_runs;
 using protocol::Decision;
 using protocol::TrialDirectory;
 using results::AttemptFacts;
@@ -102,8 +91,8 @@ class TakeOver {
 
   MergeResult run() {
     // Imports folders that a killed merge renamed, and anything else that the database lacks.
-    ingest_runs(store_, runs_);
-    const RunsSummary summary = ingest_runs(other_, other_runs_);
+    orchestrator::ingest_runs(store_, runs_);
+    const orchestrator::RunsSummary summary = orchestrator::ingest_runs(other_, other_runs_);
     if (summary.sweeps == 0 && summary.trials == 0 && summary.attempts == 0) {
       throw Error(fmt::format("{}: found no sweep and no attempt, expected a runs folder{}",
                               options_.source,
@@ -167,7 +156,8 @@ class TakeOver {
   }
 
   void take_sweep(const std::string& name) {
-    SweepFile there = read_sweep_file(protocol::sweep_file(other_runs_, name));
+    orchestrator::SweepFile there =
+        orchestrator::read_sweep_file(protocol::sweep_file(other_runs_, name));
     if (const auto here = store_.read().sweep(name)) {
       const auto key = [](const auto& member) {
         return std::pair(member.trial_id, member.variant);
@@ -187,7 +177,7 @@ class TakeOver {
                       name, missing.size(), missing.size() == 1 ? "is" : "are", *missing.begin()));
       return;
     }
-    record_sweep(store_, runs_, there.sweep, there.trials, there.time);
+    orchestrator::record_sweep(store_, runs_, there.sweep, there.trials, there.time);
     ++merged_.sweeps;
   }
 
@@ -209,7 +199,7 @@ class TakeOver {
     if (const AttemptFacts* open = open_one(there)) {
       leave(id, fmt::format("attempt {} runs there {}, according to its files: merge again when it "
                             "has ended (petlab run there closes dead attempts)",
-                            open->attempt.number, where_it_runs(*open)));
+                            open->attempt.number, orchestrator::where_it_runs(*open)));
       return;
     }
     std::map<std::string, std::int64_t> known = identities_here(id);
@@ -226,7 +216,7 @@ class TakeOver {
     std::set<std::int64_t> shared;
     std::vector<std::int64_t> fresh;
     std::int64_t highest =
-        std::max(highest_attempt_directory(runs_, id), ours_->highest_attempt(id));
+        std::max(orchestrator::highest_attempt_directory(runs_, id), ours_->highest_attempt(id));
     for (const AttemptFacts& attempt : there.attempts) {
       const std::int64_t number = attempt.attempt.number;
       const std::string identity = attempt_identity(TrialDirectory(other_runs_, id, number));
@@ -263,7 +253,7 @@ class TakeOver {
     if (fresh.empty() && decisions.empty()) return;
     if (const AttemptFacts* open = open_one(here)) {
       leave(id, fmt::format("attempt {} runs here {}: merge again when it has ended",
-                            open->attempt.number, where_it_runs(*open)));
+                            open->attempt.number, orchestrator::where_it_runs(*open)));
       return;
     }
     stage(here, there, numbers, fresh, std::move(decisions));
@@ -445,17 +435,17 @@ class TakeOver {
     for (const StagedTrial::Attempt& attempt : trial.attempts) {
       const TrialDirectory directory(runs_, trial.trial_id, attempt.copy.number);
       const results::AttemptRef stored =
-          store_attempt(batch, directory, protocol::read_attempt_log(directory));
+          orchestrator::store_attempt(batch, directory, protocol::read_attempt_log(directory));
       ingest_.expect(batch, stored);
       for (bool more = true; more;) {
-        const NewEvents events = ingest_.look(stored);
+        const orchestrator::NewEvents events = ingest_.look(stored);
         more = events.update().more;
         ingest_.store(batch, events);
       }
       ingest_.forget(stored);
     }
     for (const Decision& decision : trial.decisions) {
-      store_decision(batch, trial.trial_id, decision);
+      orchestrator::store_decision(batch, trial.trial_id, decision);
     }
   }
 
@@ -485,7 +475,7 @@ class TakeOver {
   const fs::path& staging_;
   const fs::path& other_runs_;
   const TakeOverOptions& options_;
-  Ingest ingest_;
+  orchestrator::Ingest ingest_;
   results::Store other_;  // database of the other runs folder
   const results::ContentsReader* ours_ = nullptr;
   const results::ContentsReader* theirs_ = nullptr;
