@@ -58,7 +58,7 @@ class Specification {
     result["data"] = {{"values", std::move(rows_)}};
     result["layer"] = std::move(layers_);
     // The page scales figures, but these heights are fixed, and names need room at the sides.
-    result["usermeta"] = {{"beside", beside()}};
+    result["usermeta"] = {{"nameRoom", name_room()}};
     return result;
   }
 
@@ -187,7 +187,7 @@ class Specification {
   }
 
   // Room for names and ranks on both sides.
-  int beside() const {
+  int name_room() const {
     int widest[2] = {0, 0};
     for (std::size_t at = 0; at < diagram_.labels.size(); ++at) {
       int& side = widest[diagram_.labels[at].left ? 0 : 1];
@@ -270,7 +270,7 @@ std::string to_vega_lite(const Ranks& ranks) {
     specification["height"] = 1;
     specification["data"] = {{"values", Json::array()}};
     specification["mark"] = "text";
-    specification["usermeta"] = {{"beside", 0}};
+    specification["usermeta"] = {{"nameRoom", 0}};
   }
   specification["config"] = {{"font", "Helvetica, Arial, sans-serif"},
                              {"text", {{"fontSize", 12}}},

@@ -11,14 +11,15 @@
   const draw = async (place) => {
     const specification = structuredClone(drawn.get(place));
     const room = place.clientWidth || 480;
-    // A diagram of ranks has names beside it, a height of its own and its caption below it.
-    const beside = specification.usermeta?.beside;
-    specification.width = Math.max(180, Math.min(720, room - (beside ?? 90)));
-    if (beside === undefined) {
+    // A diagram of ranks needs room for names left and right, keeps its height, and has its caption
+    // below.
+    const nameRoom = specification.usermeta?.nameRoom;
+    specification.width = Math.max(180, Math.min(720, room - (nameRoom ?? 90)));
+    if (nameRoom === undefined) {
       specification.height = Math.round(Math.min(380, Math.max(220, specification.width * 0.6)));
     }
     // The section's heading replaces the title; the subtitle is kept.
-    const subtitle = beside === undefined ? specification.title?.subtitle : undefined;
+    const subtitle = nameRoom === undefined ? specification.title?.subtitle : undefined;
     delete specification.title;
     if (subtitle) {
       specification.title = { text: subtitle, anchor: "start", fontSize: 11, fontWeight: "normal" };
