@@ -41,8 +41,8 @@ void write_file_atomically(const std::filesystem::path& file, std::string_view c
 void write_file_atomically(const std::filesystem::path& file,
                            std::span<const std::span<const std::byte>> parts);
 
-/// Does the same for a new file. Returns false if `file` exists, and never
-/// replaces it, even if another process creates it at the same time.
+/// Does the same for a new file. Returns false if `file` exists, and never replaces it, even if
+/// another process creates it at the same time.
 bool create_file_atomically(const std::filesystem::path& file, std::string_view content);
 
 /// Syncs the names in a folder. Throws base::Error.

@@ -1,5 +1,9 @@
 #include "base/invariant.h"
 
+#include <unistd.h>
+
+#include <string>
+
 #include "tests/support/broken_invariant.h"
 #include "tests/support/catch.h"
 
