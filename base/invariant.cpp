@@ -4,20 +4,17 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 
 #include "base/file_descriptor.h"
 
 namespace petlab::base {
 
 void end_for_broken_invariant(const std::string& what, const char* file, int line) {
-  const std::filesystem::path source = file;
   write_all(STDERR_FILENO,
-            fmt::format("petlab: a fault in petlab itself ({}/{}:{}): {}; it ended before it could "
+            fmt::format("petlab: a fault in petlab itself ({}:{}): {}; it ended before it could "
                         "write something wrong: report this line, and run the same command to "
                         "resume\n",
-                        source.parent_path().filename().string(), source.filename().string(), line,
-                        what));
+                        file, line, what));
   std::_Exit(kBrokenInvariant);
 }
 

@@ -14,7 +14,8 @@ constexpr int kBrokenInvariant = 70;
 }  // namespace petlab::base
 
 /// Ends the process unless `condition` holds. `what` says what was found, and is only evaluated
-/// then. Always on: for faults of petlab itself that would corrupt results if it continued.
+/// then. Always on: for faults of petlab itself that would corrupt results if it continued. Names
+/// the source without its folder: programs name no folder of the machine that built them.
 #define PETLAB_INVARIANT(condition, what) \
   ((condition) ? static_cast<void>(0)     \
-               : ::petlab::base::end_for_broken_invariant((what), __FILE__, __LINE__))
+               : ::petlab::base::end_for_broken_invariant((what), __FILE_NAME__, __LINE__))
