@@ -336,7 +336,7 @@ class Campaign {
     std::string faults = fmt::format("trace program=petlab file={}", run.trace.string());
     std::string point;
     const std::string rare = std::exchange(tally_.next_call, "");
-    const std::size_t choice = !disturb ? 0 : first ? 10 : rare.empty() ? below(10) : 4;
+    const std::size_t choice = !disturb ? 0 : first ? 10 : rare.empty() ? below(10) : 3;
     if (choice == 10) {
       point = fmt::format("{}:{}", below(2) == 0 ? "claimed" : "directory_made", 1 + below(6));
     } else if (choice >= 7) {
@@ -344,15 +344,16 @@ class Campaign {
       // Few starts live long enough to reach a point often.
       const bool rarely = name.starts_with("recover") || tally_.points[name] == 0;
       point = fmt::format("{}:{}", name, 1 + below(rarely ? 2 : 12));
-    } else if (choice >= 4 && !tally_.known_calls.empty()) {
-      const Call& call =
-          tally_.known_calls.at(rare.empty() ? one_of_the_least(tally_.calls) : rare);
-      const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(call.most, 1, 60));
-      const std::size_t at = 1 + below(below(2) == 0 ? most : std::min<std::size_t>(most, 3));
-      faults += fmt::format(";kill program=petlab calls={} path={} at={}{}", call.name, call.path,
-                            at, below(2) == 0 ? " torn" : "");  // if the call is a write
+    } else if (choice >= 3 && !tally_.known_calls.empty()) {
+      for (const std::string& name : rare.empty() ? calls_to_hit() : std::vector{rare}) {
+        const Call& call = tally_.known_calls.at(name);
+        const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(call.most, 1, 60));
+        const std::size_t at = 1 + below(below(2) == 0 ? most : std::min<std::size_t>(most, 3));
+        faults += fmt::format(";kill program=petlab calls={} path={} at={}{}", call.name, call.path,
+                              at, below(2) == 0 ? " torn" : "");  // if the call is a write
+      }
     }
-    run.armed = choice >= 4;
+    run.armed = choice >= 3;
     run.pid = start(database, runs, point, faults);
     return run;
   }
@@ -407,6 +408,19 @@ class Campaign {
       if (count <= least) names.push_back(name);
     }
     return names[below(names.size())];
+  }
+
+  // A call for a start to die at. While some were never hit, up to twenty of those: a start makes
+  // few of the rare ones.
+  std::vector<std::string> calls_to_hit() {
+    std::vector<std::string> unhit;
+    for (const auto& [name, count] : tally_.calls) {
+      if (count == 0) unhit.push_back(name);
+    }
+    if (unhit.empty()) return {one_of_the_least(tally_.calls)};
+    std::shuffle(unhit.begin(), unhit.end(), random_);
+    unhit.resize(std::min<std::size_t>(unhit.size(), 20));
+    return unhit;
   }
 
   // Reaps ended processes and continues suspended ones. Returns true once all runs have ended.

@@ -8,11 +8,12 @@
 //        fail with ENOSPC may write a part first, as on a real disk. Each failure appends
 //        `call path` to the file.
 //   kill program=petlab calls=rename path=* at=5 [torn]
-//        The process dies by SIGKILL instead of the fifth matching call; torn: after half of a
-//        write. It first prints on standard error: `killed at rename /the/path`.
+//        The process dies by SIGKILL instead of the fifth matching call that changes something;
+//        torn: after half of a write. It first prints on standard error: `killed at rename
+//        /the/path`.
 //   stop program=petlab calls=rename path=* at=5
-//        The process stops (SIGSTOP) before the fifth matching call until SIGCONT, so that others
-//        can interfere. It first prints: `stopped at rename /the/path`.
+//        The process stops (SIGSTOP) before the fifth such call until SIGCONT, so that others can
+//        interfere. It first prints: `stopped at rename /the/path`.
 //   trace program=petlab file=/where
 //        Appends `call path` for each call that changes something.
 //   record path=/folder* file=/where
@@ -77,7 +78,7 @@ struct Rule {
   std::atomic<long> seen{0};
 };
 
-constexpr int kMostRules = 16;
+constexpr int kMostRules = 32;
 Rule rules[kMostRules];
 int rule_count = 0;
 char clock_file[PATH_MAX] = "";
@@ -243,6 +244,7 @@ int verdict(const char* call, const char* path, bool changes) {
   if (locked && fnmatch(locked_path, path, 0) == 0) append(locked_file, call, path);
   for (int index = 0; index < rule_count; ++index) {
     Rule& rule = rules[index];
+    if (rule.kind != Kind::fail && !changes) continue;
     if (!has_word(rule.calls, call) || fnmatch(rule.path, path, 0) != 0) continue;
     const long seen = ++rule.seen;
     if (rule.kind == Kind::fail) {
@@ -250,7 +252,7 @@ int verdict(const char* call, const char* path, bool changes) {
       if (rule.file[0] != '\0') append(rule.file, call, path);
       return rule.error;
     }
-    if (seen != rule.at || !changes) continue;
+    if (seen != rule.at) continue;
     char line[PATH_MAX + 64];
     const bool stop = rule.kind == Kind::stop;
     const int length =
