@@ -577,8 +577,10 @@ class Campaign {
     }
     if (alive.empty()) return;
     const Run& chosen = *alive[below(alive.size())];
-    // An armed run is mostly left to kill itself, also where a loaded machine makes it slow.
-    if (chosen.armed && below(32) != 0) return;
+    // An armed run is mostly left to kill itself, also where a loaded machine makes it slow. Some
+    // fault points are passed only after a worker has died.
+    const bool left_alone = chosen.armed && below(32) != 0;
+    if (left_alone && below(3) != 0) return;
     const pid_t orchestrator = chosen.pid;
     // Suspends all children at nearly the same moment; those forked since then follow below.
     std::vector<Process> first = children_of(orchestrator);
@@ -615,7 +617,7 @@ class Campaign {
       named(every ? "all " + kind + "s" : kind);
     };
     const bool wanted = alive.size() == 1 && tally_.is_unhit(kAskedCall) && below(3) == 0;
-    const std::size_t choice = wanted ? 7 : below(10);
+    const std::size_t choice = left_alone ? 3 + below(4) : wanted ? 7 : below(10);
     if (choice <= 2 || choice >= 7) {
       targets.push_back(orchestrator);
       named("orchestrator");
