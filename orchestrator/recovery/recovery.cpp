@@ -118,16 +118,15 @@ void Recovery::take_dead(DeadOwner::Time now) {
       owners[open.begun.owner].push_back(std::move(open));
     }
   }
-  // Adds the owners of locks without open attempts: they died before their first attempt, or while
-  // cleaning up.
+  // Adds the owners of locks without open attempts: they died before their first attempt or while
+  // cleaning up, or an error ended them before they could remove the locks of their workers.
   for (const std::filesystem::path& entry : base::entries_of(locks)) {
-    const std::string name = entry.stem().string();
-    const std::optional<HostIdentity> host = lock_host(entry);
+    const std::string file = entry.filename().string();
+    const std::string name = file.substr(0, file.find('.'));
+    if (!owner_name_from(name) || owners.contains(name) || in_queues.contains(name)) continue;
+    const std::optional<HostIdentity> host = lock_host(owner_lock(locks, name));
     const bool foreign = host && host->host != here_.host && host->boot_id != here_.boot_id;
-    if (owner_name_from(name) && name.find('.') == std::string::npos && !foreign &&
-        !in_queues.contains(name)) {
-      owners.try_emplace(name);
-    }
+    if (!foreign) owners.try_emplace(name);
   }
   for (const auto& [owner, attempts] : owners) {
     if (dying_.contains(owner)) continue;

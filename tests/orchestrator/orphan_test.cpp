@@ -1,4 +1,5 @@
 // How the attempts of a dead orchestrator are concluded, depending on when it died.
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -129,3 +130,15 @@ TEST_CASE("A claim without a folder is forgotten together with its unfinished fo
 }
 
 }  // namespace petlab::orchestrator
+
+TEST_CASE("The locks of workers are removed although their run removed its own", "[orchestrator]") {
+  Orphan orphan;
+  const std::filesystem::path locks = locks_folder(orphan.runs);
+  std::filesystem::create_directories(locks);
+  for (const char* name : {"123-456-89abcdef.cpu-0.lock", "123-456-89abcdef.cpu-0.lock.asked"}) {
+    std::ofstream(locks / name) << "";
+  }
+  Ingest ingest(orphan.store, orphan.runs);
+  Recovery(orphan.store, ingest, orphan.runs, std::chrono::seconds(1)).step({}, 99);
+  CHECK(std::filesystem::is_empty(locks));
+}
