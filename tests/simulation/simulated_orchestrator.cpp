@@ -1,12 +1,15 @@
 #include "tests/simulation/simulated_orchestrator.h"
 
+#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/context/pooled_fixedsize_stack.hpp>
+#include <cstring>
 #include <exception>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -30,6 +33,21 @@ boost::context::pooled_fixedsize_stack& stacks() {
 }
 
 }  // namespace
+
+void Exceptions::swap() {
+  // The layout of __cxa_eh_globals in the C++ ABI.
+  struct Globals {
+    void* handled;
+    unsigned uncaught;
+  };
+  auto* const thread = reinterpret_cast<Globals*>(abi::__cxa_get_globals());
+  std::swap(thread->handled, handled_);
+  std::swap(thread->uncaught, uncaught_);
+}
+
+struct SimulatedOrchestrator::DiskError : results::Error {
+  using results::Error::Error;
+};
 
 class SimulatedOrchestrator::Loop final : public orchestrator::EventLoop {
  public:
@@ -90,7 +108,9 @@ void SimulatedOrchestrator::resume() {
   const World::Actor before = std::exchange(world_.actor, actor_);
   const auto point =
       std::exchange(world_.on_point, [this](std::string_view name) { at_point(name); });
+  exceptions_.swap();
   fiber_ = std::move(fiber_).resume();
+  exceptions_.swap();
   world_.actor = before;
   world_.on_point = point;
 }
@@ -180,6 +200,11 @@ void SimulatedOrchestrator::at_point(std::string_view point) {
     });
     throw Killed();
   }
+  if (world_.chance(disturbance_.error)) {
+    world_.note(fmt::format("{} cannot write at {}", name_, point));
+    world_.count("errors of the disk");
+    throw DiskError("the simulated disk is full");
+  }
   // Others would wait for the transaction, and that takes real time.
   const bool in_transaction =
       point == "events_read" || point == "before_commit" || point == "recover_forget";
@@ -200,6 +225,8 @@ void SimulatedOrchestrator::body() {
   try {
     run();
   } catch (const Killed&) {
+  } catch (const DiskError&) {
+    world_.note(name_ + " ends with an error");
   } catch (const std::exception& error) {
     world_.fault(fmt::format("{} ends with an error: {}", name_, error.what()));
   }
@@ -220,6 +247,11 @@ void SimulatedOrchestrator::run() {
   std::filesystem::create_directories(locks);
   const auto lock = orchestrator::LockFile::try_lock(orchestrator::owner_lock(locks, name_));
   if (!lock) throw std::runtime_error("the lock of a new name is held");
+  // As OrchestratorLock in run_sweep.cpp.
+  const std::shared_ptr<void> removed_at_end(nullptr, [&](void*) {
+    std::error_code ignored;
+    if (!dead_) std::filesystem::remove(lock->file(), ignored);
+  });
   const orchestrator::HostIdentity here = orchestrator::this_host();
   lock->write(nlohmann::json({{"pid", actor_.pid},
                               {"host", here.host},
@@ -262,8 +294,6 @@ void SimulatedOrchestrator::run() {
   exit_code_ = orchestrator::exit_code(result);
   problem_ = result.problem;
   world_.note(fmt::format("{} ends with exit code {} {}", name_, exit_code_, problem_));
-  std::error_code ignored;
-  std::filesystem::remove(lock->file(), ignored);
 }
 
 }  // namespace petlab::testing

@@ -24,8 +24,20 @@ struct SharedFolder {
 /// How an orchestrator is disturbed while others run.
 struct Disturbance {
   double death = 0;  // at a fault point
+  double error = 0;  // there, of the disk
   double pause = 0;  // at a fault point, as on a machine where others get the processors
   World::Milliseconds longest_pause{3000};
+};
+
+/// The exceptions that a fiber handles at the moment. The C++ library keeps them for each thread.
+class Exceptions {
+ public:
+  /// Exchanges them with those of the thread.
+  void swap();
+
+ private:
+  void* handled_ = nullptr;
+  unsigned uncaught_ = 0;
 };
 
 /// A `petlab run` in the simulation: petlab's Run, Store and Recovery as they are, in a fiber that
@@ -68,6 +80,7 @@ class SimulatedOrchestrator final : public orchestrator::RunObserver {
 
  private:
   class Loop;
+  struct DiskError;
   struct Killed {};  // leaves the fiber; nothing that its unwinding does has an effect
 
   void body();
@@ -86,6 +99,7 @@ class SimulatedOrchestrator final : public orchestrator::RunObserver {
   World::Actor actor_;
   std::string name_;
   boost::context::fiber fiber_, scheduler_;
+  Exceptions exceptions_;
   bool begun_ = false, over_ = false, dying_ = false, dead_ = false;
   bool wakes_early_ = false;  // a nudge ends its sleep
   bool may_kill_ = false;     // its user pressed Ctrl-C a third time

@@ -102,6 +102,7 @@ class Simulation {
     options.run.grace = grace_;
     options.run.no_progress_limit = silence_;
     options.run.worker_numerics = "1";
+    options.run.rerun_all = is_striking_ && is("user") && world_.chance(0.1);
     orchestrators_.push_back(std::make_unique<SimulatedOrchestrator>(
         workers_, folder_, *sweep_, sweeps_.locations(), std::move(options), disturbance_));
     orchestrators_.back()->begin();
@@ -118,6 +119,7 @@ class Simulation {
   void disturb() {
     if (kinds_.empty()) return;
     if (is("death")) disturbance_.death = 0.004 * static_cast<double>(1 + world_.below(10));
+    if (is("disk")) disturbance_.error = 0.002 * static_cast<double>(1 + world_.below(10));
     if (is("pause")) disturbance_.pause = 0.02 * static_cast<double>(1 + world_.below(10));
     if (is("workers")) {
       for (double* rate :
@@ -354,8 +356,8 @@ class Simulation {
 }  // namespace
 
 const std::vector<std::string>& disturbances() {
-  static const std::vector<std::string> kinds = {"death", "pause", "workers",
-                                                 "power", "user",  "signals"};
+  static const std::vector<std::string> kinds = {"death", "disk", "pause",  "workers",
+                                                 "power", "user", "signals"};
   return kinds;
 }
 
