@@ -20,6 +20,9 @@ namespace {
 constexpr auto kLook = std::chrono::milliseconds(200);
 // How often a run checks while workers of a dead orchestrator are ending; most end immediately.
 constexpr auto kLookAtDying = std::chrono::milliseconds(20);
+// How often a run that waits for a slot checks. The worker of a dead run may hold the slot, also if
+// that run had no trials of this sweep.
+constexpr auto kLookForSlot = std::chrono::seconds(1);
 // Plans trials again at least this often, since only its lock shows that a run with Slurm jobs has
 // died.
 constexpr auto kPlan = std::chrono::seconds(10);
@@ -45,7 +48,9 @@ bool OtherRuns::clear_up() {
 
 std::optional<EventLoop::Time> OtherRuns::next_look() const {
   if (recovery_.under_way()) return looked_ + kLookAtDying;
-  if (state_.course.claiming() && !state_.trials.elsewhere().empty()) return looked_ + kLook;
+  if (!state_.course.claiming()) return std::nullopt;
+  if (!state_.trials.elsewhere().empty()) return looked_ + kLook;
+  if (state_.slots.empty() && state_.trials.schedule().waiting() > 0) return looked_ + kLookForSlot;
   return std::nullopt;
 }
 

@@ -18,6 +18,23 @@ using namespace petlab;
 
 namespace {
 
+void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(10)); }
+
+std::vector<pid_t> guardians_of(pid_t orchestrator) {
+  std::vector<pid_t> guardians;
+  // The kernel's list may omit a child while another one exits.
+  for (int tries = 0; tries < 500 && guardians.empty(); ++tries) {
+    std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", orchestrator));
+    for (pid_t child = 0; children >> child;) {
+      std::string name;
+      std::getline(std::ifstream(fmt::format("/proc/{}/comm", child)) >> std::ws, name);
+      if (name == "petlab-guardian") guardians.push_back(child);
+    }
+    if (guardians.empty()) pause();
+  }
+  return guardians;
+}
+
 // A run of one trial, with the pids of its processes. The trial takes about three seconds, counts
 // its SIGTERMs in a file and takes half a second for its checkpoint when it is asked to stop.
 class Dying {
@@ -32,16 +49,7 @@ class Dying {
     REQUIRE(sweep.until("SELECT count(*) FROM metrics"));
     const std::string owner = sweep.text("SELECT owner FROM attempts");
     orchestrator = std::stoi(owner);
-    // The kernel's list may omit a child while another one exits.
-    for (int tries = 0; tries < 500 && guardians.empty(); ++tries) {
-      std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", orchestrator));
-      for (pid_t child = 0; children >> child;) {
-        std::string name;
-        std::getline(std::ifstream(fmt::format("/proc/{}/comm", child)) >> std::ws, name);
-        if (name == "petlab-guardian") guardians.push_back(child);
-      }
-      if (guardians.empty()) pause();
-    }
+    guardians = guardians_of(orchestrator);
     REQUIRE(guardians.size() == 1);
   }
 
@@ -57,7 +65,6 @@ class Dying {
     for (int tries = 0; tries < 500 && stops().empty(); ++tries) pause();
     return !stops().empty();
   }
-  static void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(10)); }
   void wait() { run_.wait(); }
   bool resumed_from_a_checkpoint() const {
     return sweep.number("SELECT count(*) FROM attempts WHERE resume_step > 0") == 1;
@@ -158,4 +165,28 @@ TEST_CASE("A run trains and handles signals while the worker of a dead run keeps
   // The next run recovers the rest.
   CHECK(run("--slots 2", "timeout 60").exit_code == 0);
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 2);
+}
+
+TEST_CASE("A run that waits for a slot ends the hanging worker of a dead run that holds it",
+          "[orchestrator]") {
+  const testing::ScriptedSweep sweep("  a: {seed: 1, user: {behaviour: hang}}\n");
+  const auto run = [&](const char* file) {
+    // With one core there is one slot.
+    return sweep.petlab(fmt::format("run {} --grace 300ms --worker {}", file,
+                                    testing::program("scripted-worker").string()),
+                        "taskset -c 0 timeout 30");
+  };
+  std::string other = testing::ScriptedSweep::sweep_text("  b: {seed: 2}\n");
+  sweep.folder.write("other.yaml", other.replace(other.find("scripted"), 8, "other"));
+  testing::Background first([&] { return run("sweep.yaml"); });
+  REQUIRE(sweep.until("SELECT count(*) FROM attempts WHERE started_at > 0"));
+  testing::Background second([&] { return run("other.yaml"); });
+  REQUIRE(sweep.until("SELECT count(*) = 2 FROM sweeps"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  const pid_t orchestrator = std::stoi(sweep.text("SELECT owner FROM attempts"));
+  ::kill(orchestrator, SIGSTOP);
+  for (const pid_t guardian : guardians_of(orchestrator)) ::kill(guardian, SIGKILL);
+  ::kill(orchestrator, SIGKILL);
+  CHECK(second.wait().exit_code == 0);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 1);
 }
