@@ -157,9 +157,11 @@ void SimulatedOrchestrator::kill(bool with_guardians) {
   world_.count("deaths at a random moment");
   dying_ = true;
   ++sleep_;
-  const std::filesystem::path locks = orchestrator::locks_folder(folder_.runs);
   resume();
-  if (with_guardians) return;
+  if (!with_guardians) wake_guardians();
+}
+
+void SimulatedOrchestrator::wake_guardians() {
   for (const std::shared_ptr<WorkerProcess>& worker : workers_.alive()) {
     if (worker->worker_lock().filename().string().starts_with(name_ + ".")) {
       worker->guard(options_.run.grace);
@@ -191,13 +193,7 @@ void SimulatedOrchestrator::at_point(std::string_view point) {
     world_.note(fmt::format("{} dies at {}", name_, point));
     world_.count(fmt::format("deaths at {}", point));
     dead_ = dying_ = true;
-    world_.in(World::Milliseconds(0), [this] {
-      for (const std::shared_ptr<WorkerProcess>& worker : workers_.alive()) {
-        if (worker->worker_lock().filename().string().starts_with(name_ + ".")) {
-          worker->guard(options_.run.grace);
-        }
-      }
-    });
+    world_.in(World::Milliseconds(0), [this] { wake_guardians(); });
     throw Killed();
   }
   if (world_.chance(disturbance_.error)) {
@@ -292,8 +288,7 @@ void SimulatedOrchestrator::run() {
   run_ = &run;
   const orchestrator::RunResult result = run.execute();
   exit_code_ = orchestrator::exit_code(result);
-  problem_ = result.problem;
-  world_.note(fmt::format("{} ends with exit code {} {}", name_, exit_code_, problem_));
+  world_.note(fmt::format("{} ends with exit code {} {}", name_, exit_code_, result.problem));
 }
 
 }  // namespace petlab::testing

@@ -68,10 +68,6 @@ class SimulatedOrchestrator final : public orchestrator::RunObserver {
   bool is_alive() const { return begun_ && !over_; }
   /// 0 to 3 as exit_code(); -1: it was killed.
   int exit_code() const { return exit_code_; }
-  const std::string& problem() const { return problem_; }
-  const std::string& name() const { return name_; }
-  /// At a fault point, in its own context.
-  void at_point(std::string_view point);
 
   void status(const orchestrator::RunStatus&) override {}
   void trial_over(const std::string& trial, sweeps::TrialState state, const std::string& reason,
@@ -88,6 +84,8 @@ class SimulatedOrchestrator final : public orchestrator::RunObserver {
   void resume();
   void sleep(std::optional<World::Time> until, bool wakes_early);
   void nudge();
+  void wake_guardians();
+  void at_point(std::string_view point);
 
   Workers& workers_;
   World& world_;
@@ -106,7 +104,6 @@ class SimulatedOrchestrator final : public orchestrator::RunObserver {
   int interrupts_ = 0;
   std::uint64_t sleep_ = 0;  // the number of the current sleep; older alarms are void
   int exit_code_ = -1;
-  std::string problem_;
   std::optional<World::Time> loop_time_;  // while it unwinds
   boost::asio::io_context* io_ = nullptr;
   orchestrator::Run* run_ = nullptr;
