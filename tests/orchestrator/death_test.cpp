@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "orchestrator/host/slots.h"
 #include "tests/orchestrator/scripted_sweep.h"
 #include "tests/support/catch.h"
 
@@ -172,9 +173,10 @@ TEST_CASE("A run that waits for a slot ends the hanging worker of a dead run tha
   const testing::ScriptedSweep sweep("  a: {seed: 1, user: {behaviour: hang}}\n");
   const auto run = [&](const char* file) {
     // With one core there is one slot.
-    return sweep.petlab(fmt::format("run {} --grace 300ms --worker {}", file,
-                                    testing::program("scripted-worker").string()),
-                        "taskset -c 0 timeout 30");
+    return sweep.petlab(
+        fmt::format("run {} --grace 300ms --worker {}", file,
+                    testing::program("scripted-worker").string()),
+        fmt::format("taskset -c {} timeout 30", orchestrator::usable_cores().numbers.front()));
   };
   std::string other = testing::ScriptedSweep::sweep_text("  b: {seed: 2}\n");
   sweep.folder.write("other.yaml", other.replace(other.find("scripted"), 8, "other"));
