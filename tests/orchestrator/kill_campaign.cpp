@@ -64,6 +64,7 @@
 #include "tests/orchestrator/event_server.h"
 #include "tests/orchestrator/traced_calls.h"
 #include "tests/orchestrator/watched_processes.h"
+#include "tests/support/scripted_values.h"
 
 namespace {
 
@@ -206,14 +207,7 @@ struct Run {
 fs::path make_sweep(const fs::path& folder, bool events) {
   const fs::path sweep = folder / "sweep.yaml";
   ::setenv("PETLAB_HOME", (folder / "home").c_str(), 1);
-  const fs::path backbone = folder / "backbone";
-  fs::create_directories(backbone);
-  std::ofstream(backbone / "config.json")
-      << R"({"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 2,
- "num_attention_heads": 2, "intermediate_size": 64, "vocab_size": 100,
- "max_position_embeddings": 64, "type_vocab_size": 2})";
-  std::ofstream(backbone / "model.safetensors") << "weights\n";
-  std::ofstream(backbone / "vocab.txt") << "[PAD]\n";
+  testing::write_unread_backbone(folder / "backbone");
   std::ofstream(sweep) << R"(sweep: kill-campaign
 base:
   backbone: ./backbone

@@ -11,6 +11,7 @@
 
 #include "results/query.h"
 #include "tests/support/programs.h"
+#include "tests/support/scripted_values.h"
 #include "tests/support/temp_dir.h"
 
 namespace petlab::testing {
@@ -19,12 +20,7 @@ namespace petlab::testing {
 struct ScriptedSweep {
   /// `variants`: one trial a line, `  name: {seed: 1, user: {…}}`.
   explicit ScriptedSweep(const std::string& variants) {
-    folder.write("backbone/config.json",
-                 R"({"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 2,
- "num_attention_heads": 2, "intermediate_size": 64, "vocab_size": 100,
- "max_position_embeddings": 64, "type_vocab_size": 2})");
-    folder.write("backbone/model.safetensors", "weights\n");
-    folder.write("backbone/vocab.txt", "[PAD]\n");
+    write_unread_backbone(folder.path() / "backbone");
     folder.write("sweep.yaml", sweep_text(variants));
   }
 

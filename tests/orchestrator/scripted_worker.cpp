@@ -42,6 +42,7 @@
 
 #include "protocol/events.h"
 #include "protocol/trial_directory.h"
+#include "tests/support/scripted_values.h"
 
 namespace {
 
@@ -49,6 +50,8 @@ namespace fs = std::filesystem;
 using namespace petlab;
 using namespace petlab::protocol;
 using namespace petlab::sweeps;
+using testing::mixed;
+using testing::unit;
 
 volatile sig_atomic_t stop_asked = 0;
 volatile sig_atomic_t stops_fd = -1;
@@ -150,14 +153,6 @@ void pause_ms(double milliseconds) {
     std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(milliseconds));
   }
 }
-
-std::uint64_t mixed(std::uint64_t x) {  // splitmix64
-  x += 0x9E3779B97F4A7C15ull;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-  return x ^ (x >> 31);
-}
-double unit(std::uint64_t x) { return static_cast<double>(x >> 11) * 0x1.0p-53; }
 
 class EventFile {
  public:

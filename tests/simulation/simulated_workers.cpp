@@ -15,6 +15,7 @@
 #include "orchestrator/host/worker_mark.h"
 #include "protocol/events.h"
 #include "protocol/trial_directory.h"
+#include "tests/support/scripted_values.h"
 
 namespace petlab::testing {
 namespace {
@@ -22,14 +23,6 @@ namespace {
 constexpr std::int64_t kSteps = 4;
 constexpr World::Milliseconds kLongestStep{1500};
 constexpr World::Milliseconds kLongestStop{1000};  // less than any grace
-
-std::uint64_t mixed(std::uint64_t x) {  // splitmix64
-  x += 0x9E3779B97F4A7C15ull;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-  return x ^ (x >> 31);
-}
-double unit(std::uint64_t x) { return static_cast<double>(x >> 11) * 0x1.0p-53; }
 
 // A copy keeps the lock as a child that inherits it does.
 base::FileDescriptor inherited(const orchestrator::LockFile& lock) {

@@ -20,6 +20,7 @@
 #include "tests/simulation/simulated_orchestrator.h"
 #include "tests/simulation/simulated_workers.h"
 #include "tests/simulation/simulated_world.h"
+#include "tests/support/scripted_values.h"
 
 namespace petlab::testing {
 namespace {
@@ -372,13 +373,7 @@ void Tally::add(const Tally& other) {
 }
 
 SimulatedSweeps::SimulatedSweeps(const fs::path& folder) : empty_(folder / "empty.db") {
-  fs::create_directories(folder / "backbone");
-  std::ofstream(folder / "backbone/config.json")
-      << R"({"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 2,
- "num_attention_heads": 2, "intermediate_size": 64, "vocab_size": 100,
- "max_position_embeddings": 64, "type_vocab_size": 2})";
-  std::ofstream(folder / "backbone/model.safetensors") << "weights\n";
-  std::ofstream(folder / "backbone/vocab.txt") << "[PAD]\n";
+  write_unread_backbone(folder / "backbone");
   locations_.home = folder / "home";
   for (std::size_t trials = 1; trials <= kMostTrials; ++trials) {
     const fs::path file = folder / fmt::format("{}.yaml", trials);
