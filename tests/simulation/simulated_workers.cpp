@@ -31,8 +31,6 @@ base::FileDescriptor inherited(const orchestrator::LockFile& lock) {
 
 }  // namespace
 
-Workers::~Workers() = default;
-
 std::vector<std::shared_ptr<WorkerProcess>> Workers::alive() {
   std::erase_if(all_, [this](const auto& worker) { return world_.find(worker->pid()) == nullptr; });
   return all_;
@@ -351,7 +349,6 @@ class SimulatedLauncher::Handle final : public orchestrator::Worker {
 SimulatedLauncher::SimulatedLauncher(boost::asio::io_context& io, Workers& workers,
                                      LaunchingOrchestrator owner)
     : io_(io), workers_(workers), owner_(std::move(owner)) {}
-SimulatedLauncher::~SimulatedLauncher() = default;
 
 std::optional<std::string> SimulatedLauncher::acquire_slot() {
   for (int number = 0; number < owner_.slots; ++number) {

@@ -32,7 +32,6 @@ struct WorkerFaults {
 class Workers {
  public:
   explicit Workers(World& world) : world_(world) {}
-  ~Workers();
 
   World& world() { return world_; }
   void add(std::shared_ptr<WorkerProcess> process) { all_.push_back(std::move(process)); }
@@ -67,7 +66,6 @@ struct LaunchingOrchestrator {
 class SimulatedLauncher final : public orchestrator::Launcher {
  public:
   SimulatedLauncher(boost::asio::io_context& io, Workers& workers, LaunchingOrchestrator owner);
-  ~SimulatedLauncher() override;
 
   std::optional<std::string> acquire_slot() override;
   void release_slot(const std::string& slot) override;

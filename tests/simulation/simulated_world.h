@@ -21,7 +21,6 @@ struct SimulatedProcess {
   std::string worker_lock;  // the value of PETLAB_WORKER in its environment
   std::function<void(int signal)> on_signal;
   std::int64_t start = 0;  // clock ticks after boot
-  bool alive = true;
 };
 
 /// A machine with a clock, processes and pid namespaces that exist only in the simulation. The
