@@ -12,23 +12,44 @@
 
 namespace petlab::orchestrator {
 
-/// The best validation result of an attempt so far, computed as the trainer selects its best step
-/// (metrics/selection.h): the mean of all metrics that its tasks select by, with lower-is-better
-/// metrics negated. Higher is better.
-class BestMetric {
- public:
-  explicit BestMetric(const std::vector<const sweeps::TaskDeclaration*>& tasks);
+/// The score of a validation.
+struct ValidationScore {
+  std::int64_t step = 0;
+  /// Higher is better: the mean of its metrics, with lower-is-better metrics negated
+  /// (metrics/selection.h). Absent: a metric is undefined.
+  std::optional<double> score;
+};
 
-  /// Metrics of other splits and names are ignored.
-  void add(const protocol::Metric& metric);
-  /// Absent until one step has all of these metrics, or if this petlab does not know one of them.
-  const std::optional<double>& value() const { return best_; }
+/// Computes the score of each validation from the metrics that a trial reports one by one.
+class ValidationScores {
+ public:
+  /// Of the metric of that name of each task; empty: of the metrics that the tasks select by, as
+  /// the trainer selects its best step.
+  explicit ValidationScores(const std::vector<const sweeps::TaskDeclaration*>& tasks,
+                            const std::string& metric = {});
+
+  /// The score of the metric's step, once that step has all of its metrics. Other splits and names
+  /// are ignored. Always absent if the better direction of a metric is unknown.
+  std::optional<ValidationScore> add(const protocol::Metric& metric);
 
  private:
   std::vector<std::pair<std::string, std::string>> wanted_;  // task, name
   std::int64_t step_ = -1;
   std::map<std::pair<std::string, std::string>, std::optional<double>> seen_;  // at step_
   bool unknown_ = false;
+};
+
+/// The best validation score of an attempt so far.
+class BestMetric {
+ public:
+  explicit BestMetric(const std::vector<const sweeps::TaskDeclaration*>& tasks) : scores_(tasks) {}
+
+  void add(const protocol::Metric& metric);
+  /// Absent until there is one.
+  const std::optional<double>& value() const { return best_; }
+
+ private:
+  ValidationScores scores_;
   std::optional<double> best_;
 };
 
