@@ -55,8 +55,6 @@ std::string value_text(const CLI::Option& option) {
 
 class HelpFormat : public CLI::Formatter {
  public:
-  HelpFormat() { label("Positionals", "Arguments"); }
-
   std::string make_help(const CLI::App* app, std::string name,
                         CLI::AppFormatMode mode) const override {
     if (app->get_parent() == nullptr) {
@@ -107,9 +105,15 @@ class HelpFormat : public CLI::Formatter {
     return result + "--" + option->get_lnames().front();
   }
 
-  // Brief options of the same subject share a line.
+  // Arguments follow the usage line, which names them. Brief options of the same subject share a
+  // line.
   std::string make_group(std::string group, bool is_positional,
                          std::vector<const CLI::Option*> options) const override {
+    if (is_positional) {
+      std::string result;
+      for (const CLI::Option* option : options) result += make_option(option, true);
+      return result;
+    }
     if (group != kBriefGroup) {
       return CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
     }
