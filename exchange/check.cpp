@@ -178,6 +178,9 @@ class Check {
       }
     };
     compare("cancelled", in_database.cancelled, in_files.cancelled);
+    if (in_database.stopped_early != in_files.stopped_early) {
+      found.emplace_back("the reason for stopping it early differs");
+    }
     compare("the last attempt before a retry", in_database.retried_after, in_files.retried_after);
     compare("the last attempt to rerun", in_database.renewed_after, in_files.renewed_after);
     compare("the last discarded attempt", in_database.discarded_after, in_files.discarded_after);

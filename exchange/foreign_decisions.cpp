@@ -7,9 +7,9 @@ namespace {
 
 using protocol::Decision;
 
-bool is_on_result(const Decision& decision) {
+bool is_on_attempts(const Decision& decision) {
   return decision.what == Decision::What::retry || decision.what == Decision::What::rerun ||
-         decision.what == Decision::What::discard;
+         decision.what == Decision::What::discard || decision.what == Decision::What::stop_early;
 }
 
 bool is_on_sight(const Decision& decision) {
@@ -39,7 +39,7 @@ std::vector<Decision> decisions_to_take(const ForeignDecisions& there,
   std::vector<Decision> wanted;
   for (const Decision& one : mapped) {
     const bool means_something =
-        (is_on_result(one) && (there.attempts_come || !there.own_attempts)) ||
+        (is_on_attempts(one) && (there.attempts_come || !there.own_attempts)) ||
         (is_on_sight(one) && !there.own_attempts && !local_decisions);
     if (means_something && !is_in(here, one)) wanted.push_back(one);
   }

@@ -18,9 +18,9 @@ struct ForeignDecisions {
 };
 
 /// Selects the decisions that apply here and are not in `here`, with attempt numbers translated.
-/// Retries, reruns and discards come with the attempts that they concern. A trial hidden there is
-/// hidden here if all its attempts came from there and no local decision contradicts. Cancellations
-/// concern one machine's runs and are never merged.
+/// Retries, reruns, discards and early stops come with the attempts that they concern. A trial
+/// hidden there is hidden here if all its attempts came from there and no local decision
+/// contradicts. Cancellations concern one machine's runs and are never merged.
 std::vector<protocol::Decision> decisions_to_take(const ForeignDecisions& there,
                                                   const std::vector<protocol::Decision>& here);
 

@@ -13,12 +13,12 @@ constexpr std::pair<Decision::What, const char*> kDecisions[] = {
     {Decision::What::cancel, "cancel"},   {Decision::What::uncancel, "uncancel"},
     {Decision::What::retry, "retry"},     {Decision::What::rerun, "rerun"},
     {Decision::What::discard, "discard"}, {Decision::What::hide, "hide"},
-    {Decision::What::unhide, "unhide"},
+    {Decision::What::unhide, "unhide"},   {Decision::What::stop_early, "stop_early"},
 };
 
 bool has_attempt(Decision::What what) {
   return what == Decision::What::retry || what == Decision::What::rerun ||
-         what == Decision::What::discard;
+         what == Decision::What::discard || what == Decision::What::stop_early;
 }
 
 }  // namespace

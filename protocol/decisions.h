@@ -7,7 +7,8 @@
 
 namespace petlab::protocol {
 
-/// A user's decision about a trial: a line of runs/<trial id>/decisions.jsonl.
+/// A decision about a trial, by a user or by a rule of its sweep: a line of runs/<trial
+/// id>/decisions.jsonl.
 struct Decision {
   enum class What {
     cancel,
@@ -17,11 +18,12 @@ struct Decision {
     discard,  ///< likewise, but they no longer count
     hide,     ///< leave the trial out of reports and answers
     unhide,
+    stop_early,  ///< the sweep's rule stops attempt `after_attempt`, and the trial
   };
   What what = What::cancel;
   std::int64_t after_attempt = 0;  // retry: failures up to this attempt no longer count
   double time = 0;
-  std::string why = {};  // discard, hide: the user's reason
+  std::string why = {};  // discard, hide: the user's reason; stop_early: the rule's numbers
   bool operator==(const Decision&) const = default;
 };
 

@@ -19,6 +19,7 @@ class Collected {
     std::uint32_t tasks = 0;          ///< index in tasks()
     std::uint32_t configuration = 0;  ///< equal for equal configurations, ignoring the seed
     bool has_result = false;
+    bool stopped_early = false;
     std::size_t first_score = 0;  ///< index in scores()
     std::size_t end_score = 0;
   };

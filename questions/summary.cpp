@@ -129,6 +129,7 @@ class Summariser {
       last = row.trial;
       ++summary.trials;
       pending_ += row.has_result ? 0 : 1;
+      stopped_ += row.stopped_early ? 1 : 0;
     }
   }
 
@@ -273,6 +274,10 @@ class Summariser {
     if (pending_ > 0) {
       summary.notes.push_back(
           fmt::format("{} of {} trials have no result yet", pending_, summary.trials));
+      if (stopped_ > 0) {
+        summary.notes.back() += fmt::format(
+            "; {} of these stopped early, so means are over the trials that continued", stopped_);
+      }
     }
     if (undefined_ > 0) {
       summary.notes.push_back(fmt::format(
@@ -294,6 +299,7 @@ class Summariser {
   std::unordered_map<std::uint64_t, std::size_t> columns_known_;
   std::map<std::string, std::size_t> column_places_;
   std::int64_t pending_ = 0;
+  std::int64_t stopped_ = 0;
   std::int64_t undefined_ = 0;
 };
 

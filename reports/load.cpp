@@ -279,8 +279,8 @@ void load_known_words(const results::Reader& reader, Dataset& data) {
   for (const Trial& trial : data.trials) tasks.insert(trial.tasks.begin(), trial.tasks.end());
   std::set<std::string>& splits = data.known_words["split"];
   splits.insert({"train", "validation", "test", kProgressSplit});
-  data.known_words["state"] = {"new",    "running", "interrupted", "done",
-                               "cached", "stale",   "failed",      "cancelled"};
+  data.known_words["state"] = {"new",   "running", "interrupted", "done",         "cached",
+                               "stale", "failed",  "cancelled",   "stopped early"};
   // Query the table rather than a view: it has one row per series, a view one per value.
   const results::QueryResult series =
       results::query(reader, "SELECT split, task, name FROM series");

@@ -86,6 +86,8 @@ struct TrialFacts {
   /// depend on it. 0 if the database was never opened for writing by a petlab that counts changes.
   std::int64_t changes = 0;
   bool cancelled = false;
+  /// Why a rule of its sweep stopped the trial, if that is why it is `cancelled`; else empty.
+  std::string stopped_early;
   /// Attempts up to this number do not count against the failure limit (`petlab retry`).
   std::int64_t retried_after = 0;
   /// Results of attempts up to `renewed_after` will be recomputed (`petlab run --rerun`, `petlab

@@ -285,4 +285,24 @@ std::vector<protocol::Metric> validation_metrics(const Reader& reader, const Att
   });
 }
 
+void each_validation(
+    const Reader& reader, const std::string& sweep,
+    const std::function<void(const std::string& trial_id, const protocol::Metric&)>& take) {
+  Connection& connection = connection_of(reader);
+  reading(connection, [&] {
+    Query rows(connection,
+               "SELECT t.trial_id, v.step, s.task, s.name, v.value FROM (SELECT DISTINCT trial "
+               "FROM sweep_trials WHERE sweep = (SELECT key FROM sweeps WHERE name = ?1)) m CROSS "
+               "JOIN trials t ON t.key = m.trial CROSS JOIN attempts a ON a.trial = t.key AND "
+               "a.number > coalesce((SELECT max(after_attempt) FROM renewals WHERE trial = t.key), "
+               "0) CROSS JOIN metric_values v ON v.attempt = a.key CROSS JOIN series s ON s.key = "
+               "v.series WHERE s.split = 'validation' ORDER BY t.key, a.number, v.seq");
+    rows.with(sweep);
+    while (rows.step()) {
+      take(rows.text(0),
+           {rows.integer(1), "validation", rows.text(2), rows.text(3), rows.maybe_real(4)});
+    }
+  });
+}
+
 }  // namespace petlab::results

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -83,5 +85,12 @@ std::vector<ProgressFacts> open_progress(const Reader& reader);
 /// one above the last.
 std::vector<protocol::Metric> validation_metrics(const Reader& reader, const AttemptRef& attempt,
                                                  std::int64_t& from_seq);
+
+/// Calls `take` with the id and each metric of split `validation` of the sweep's trials: those of
+/// a trial one after another, by attempt, in order. Attempts whose results are to be recomputed are
+/// left out.
+void each_validation(
+    const Reader& reader, const std::string& sweep,
+    const std::function<void(const std::string& trial_id, const protocol::Metric&)>& take);
 
 }  // namespace petlab::results

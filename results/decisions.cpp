@@ -31,9 +31,30 @@ void insert_retry(Connection& connection, std::int64_t trial, std::int64_t after
 
 void set_cancelled(Batch& batch, const std::string& trial_id, bool cancelled) {
   writing(batch, "record a decision", [&](Connection& connection) {
+    const std::int64_t trial = trial_key(connection, trial_id);
     Query(connection, "UPDATE trials SET cancelled = ?2 WHERE key = ?1")
-        .with(trial_key(connection, trial_id))
+        .with(trial)
         .with(std::int64_t{cancelled})
+        .run();
+    if (cancelled) Query(connection, "DELETE FROM early_stops WHERE trial = ?1").with(trial).run();
+  });
+}
+
+// A petlab that has no early stops sees a cancelled trial.
+void stop_early(Batch& batch, const std::string& trial_id, const EarlyStop& stop) {
+  writing(batch, "record a decision", [&](Connection& connection) {
+    const std::int64_t trial = trial_key(connection, trial_id);
+    Query(connection,
+          "INSERT INTO early_stops (trial, after_attempt, why, decided_at) SELECT key, ?2, ?3, ?4 "
+          "FROM trials WHERE key = ?1 AND NOT cancelled ON CONFLICT (trial) DO UPDATE SET "
+          "after_attempt = ?2, why = ?3, decided_at = ?4")
+        .with(trial)
+        .with(stop.after_attempt)
+        .with(stop.why)
+        .with(stop.time)
+        .run();
+    Query(connection, "UPDATE trials SET cancelled = 1 WHERE key = ?1 AND NOT cancelled")
+        .with(trial)
         .run();
   });
 }
@@ -104,6 +125,20 @@ std::vector<std::int64_t> retries_of(const Reader& reader, const std::string& tr
                "t.trial_id = ?1 ORDER BY after_attempt");
     rows.with(trial_id);
     while (rows.step()) all.push_back(rows.integer(0));
+    return all;
+  });
+}
+
+std::map<std::string, EarlyStop> early_stops(const Reader& reader) {
+  Connection& connection = connection_of(reader);
+  return reading(connection, [&] {
+    std::map<std::string, EarlyStop> all;
+    Query rows(connection,
+               "SELECT trial_id, after_attempt, why, decided_at FROM early_stops JOIN trials t ON "
+               "t.key = trial");
+    while (rows.step()) {
+      all[rows.text(0)] = {rows.integer(1), rows.text(2), rows.real(3)};
+    }
     return all;
   });
 }

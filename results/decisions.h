@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,6 +36,14 @@ struct Hiding {
   bool operator==(const Hiding&) const = default;
 };
 
+/// A decision by a sweep's rule to stop a trial that lost against others.
+struct EarlyStop {
+  std::int64_t after_attempt = 0;  ///< the attempt that it stopped
+  std::string why;                 ///< the rule, and the numbers that decided
+  double time = 0;
+  bool operator==(const EarlyStop&) const = default;
+};
+
 /// The user's decisions about a trial's results.
 struct ResultDecisions {
   std::vector<Renewal> renewals;  ///< by attempt number
@@ -42,8 +51,11 @@ struct ResultDecisions {
 };
 
 /// Cancels a trial, or takes that back. Throws std::invalid_argument for an unknown trial, as do
-/// the next three functions.
+/// the next four functions.
 void set_cancelled(Batch& batch, const std::string& trial_id, bool cancelled);
+/// Stops a trial early; nothing if it is cancelled. A retry lets it continue, a cancellation
+/// replaces the stop.
+void stop_early(Batch& batch, const std::string& trial_id, const EarlyStop& stop);
 /// Allows a retry: attempts up to this one no longer count against the failure limit, and a later
 /// finished attempt replaces them in the views.
 void allow_retry(Batch& batch, const std::string& trial_id, std::int64_t after_attempt);
@@ -58,6 +70,8 @@ void set_hidden(Batch& batch, const std::string& trial_id, const std::optional<H
 std::vector<Decided> decided(const Reader& reader);
 /// After which attempts a retry of the trial was allowed, in order.
 std::vector<std::int64_t> retries_of(const Reader& reader, const std::string& trial_id);
+/// The trials that a rule has stopped, also those that continue since, by id.
+std::map<std::string, EarlyStop> early_stops(const Reader& reader);
 /// The user's decisions about a trial's results.
 ResultDecisions result_decisions(const Reader& reader, const std::string& trial_id);
 

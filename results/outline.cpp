@@ -47,10 +47,15 @@ SweepOutline Reader::outline(const std::string& sweep) const {
         "SELECT (SELECT count(*) FROM trials t WHERE result_attempt IS NULL AND key IN (SELECT "
         "trial FROM renewals WHERE discarded) AND key IN (SELECT trial FROM sweep_trials WHERE "
         "sweep = ?1)), (SELECT count(*) FROM hidden_trials WHERE trial IN (SELECT trial FROM "
-        "sweep_trials WHERE sweep = ?1))");
+        "sweep_trials WHERE sweep = ?1)), (SELECT coalesce(sum(p.of - p.step), 0) FROM early_stops "
+        "e CROSS JOIN trials t ON t.key = e.trial AND t.cancelled AND t.result_attempt IS NULL "
+        "CROSS JOIN attempts a ON a.trial = t.key AND a.number = e.after_attempt CROSS JOIN "
+        "progress p ON p.attempt = a.key WHERE t.key IN (SELECT trial FROM sweep_trials WHERE "
+        "sweep = ?1))");
     decisions.with(sweep_key).step();
     outline.discarded = decisions.integer(0);
     outline.hidden = decisions.integer(1);
+    outline.steps_saved = decisions.integer(2);
     return outline;
   });
 }

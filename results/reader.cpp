@@ -22,6 +22,9 @@ using internal::reading;
   "coalesce((SELECT max(after_attempt) FROM renewals WHERE trial = t.key), 0), coalesce((SELECT " \
   "max(after_attempt) FROM renewals WHERE trial = t.key AND discarded), 0)"
 
+// For a trial t: why a rule stopped it, if that is why it is cancelled.
+#define PETLAB_STOPPED "(SELECT why FROM early_stops WHERE trial = t.key AND t.cancelled)"
+
 #define PETLAB_ATTEMPT_FIELDS                                                                      \
   "a.key, t.trial_id, a.number, a.sweep, a.owner, a.launcher, a.\"commit\", a.begun_at, "          \
   "a.parent, a.resume_step, a.resume_seq, a.resume_checkpoint, a.host, a.boot_id, "                \
@@ -139,7 +142,8 @@ std::vector<TrialFacts> Reader::trial_facts(std::span<const std::string> trial_i
     Query trial(*connection_,
                 "SELECT key, cancelled, retried_after, (SELECT number FROM attempts WHERE key = "
                 "t.result_attempt), coalesce((SELECT changes FROM trial_changes WHERE trial = "
-                "t.key), 0), " PETLAB_RENEWALS " FROM trials t WHERE trial_id = ?1");
+                "t.key), 0), " PETLAB_RENEWALS ", " PETLAB_STOPPED
+                " FROM trials t WHERE trial_id = ?1");
     Query attempts(*connection_, PETLAB_ATTEMPTS "WHERE a.trial = ?1 ORDER BY a.number");
     for (const std::string& id : trial_ids) {
       TrialFacts& facts = all.emplace_back();
@@ -152,6 +156,7 @@ std::vector<TrialFacts> Reader::trial_facts(std::span<const std::string> trial_i
         facts.changes = trial.integer(4);
         facts.renewed_after = trial.integer(5);
         facts.discarded_after = trial.integer(6);
+        facts.stopped_early = trial.text(7);
         attempts.with(trial.integer(0));
         while (attempts.step()) facts.attempts.push_back(attempt_from(attempts, digests));
         attempts.again();
@@ -251,7 +256,7 @@ void Reader::each_member(const std::string& sweep,
         "SELECT " PETLAB_ATTEMPT_FIELDS
         ", m.place, m.variant, t.trial_id, t.cancelled, t.retried_after, (SELECT number FROM "
         "attempts WHERE key = t.result_attempt), t.config, t.backbone_digest, t.bls_bits, "
-        "t.stored_bits, " PETLAB_RENEWALS
+        "t.stored_bits, " PETLAB_RENEWALS ", " PETLAB_STOPPED
         " FROM (SELECT trial, variant, place FROM sweep_trials WHERE sweep = (SELECT key FROM "
         "sweeps WHERE name = ?1) ORDER BY place LIMIT -1) m CROSS JOIN trials t ON t.key = m.trial "
         "LEFT JOIN attempts a ON a.trial = t.key WHERE NOT EXISTS (SELECT 1 FROM hidden_trials h "
@@ -282,6 +287,7 @@ void Reader::each_member(const std::string& sweep,
         facts.result_attempt = rows.maybe_integer(kMemberColumn + 5);
         facts.renewed_after = rows.integer(kMemberColumn + 10);
         facts.discarded_after = rows.integer(kMemberColumn + 11);
+        facts.stopped_early = rows.text(kMemberColumn + 12);
         trial = {member.trial_id, rows.text(kMemberColumn + 6), rows.text(kMemberColumn + 7),
                  rows.maybe_real(kMemberColumn + 8), rows.maybe_integer(kMemberColumn + 9)};
       }

@@ -319,11 +319,17 @@ void complete_version_1(Connection& connection) {
   }
 }
 
+void add_early_stops(Connection& connection) {
+  connection.exec(
+      "CREATE TABLE IF NOT EXISTS early_stops (trial INTEGER PRIMARY KEY REFERENCES trials, after_attempt "
+      "INTEGER NOT NULL, why TEXT NOT NULL, decided_at REAL)");
+}
+
 // The first step updates version 1 to 2, the second 2 to 3, and so on. Released steps never change.
 // While a database is updated, others may have it open and continue to write as in their version,
 // so steps only add. For a new field, add a step that calls add_fields.
 using Step = void (*)(Connection&);
-constexpr Step kSteps[] = {complete_version_1};
+constexpr Step kSteps[] = {complete_version_1, add_early_stops};
 constexpr std::int32_t kOldestVersion = 1;
 static_assert(kDatabaseVersion == kOldestVersion + std::int32_t{std::size(kSteps)});
 

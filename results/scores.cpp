@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "results/connection.h"
 #include "results/question_sql.h"
@@ -146,6 +147,11 @@ void ScoreReader::each(const ScoreQuestion& question,
     const Statement statement = trials_of(question);
     Query trials(*connection_, statement.sql, 0);
     bind_all(trials, statement.parameters);
+    std::unordered_set<std::int64_t> stopped;
+    Query stops(*connection_,
+                "SELECT trial FROM early_stops JOIN trials t ON t.key = trial WHERE cancelled AND "
+                "result_attempt IS NULL");
+    while (stops.step()) stopped.insert(stops.integer(0));
     const bool every = question.steps == ScoreQuestion::Steps::every;
     Query values(*connection_,
                  every ? kEveryValue
@@ -194,7 +200,7 @@ void ScoreReader::each(const ScoreQuestion& question,
       }
       result = trials.maybe_integer(3);
       take({trials.integer(0), id, fields, number, configuration, tasks, result.has_value(),
-            read_scores});
+            stopped.contains(trials.integer(0)), read_scores});
     }
   });
 }

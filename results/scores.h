@@ -66,6 +66,7 @@ struct ScoredTrial {
   std::span<const Value> configuration_values;
   const std::string& tasks;  ///< joined by commas
   bool has_result = false;
+  bool stopped_early = false;  ///< by a rule of its sweep, so it has no result
   /// Reads the trial's scores by series, and then by step if all steps are selected.
   const std::function<std::span<const Score>()>& scores;
 };

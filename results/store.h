@@ -19,7 +19,7 @@ namespace petlab::results {
 
 /// PRAGMA user_version of the databases that this petlab writes. It alone determines a database's
 /// tables, columns, triggers and views (docs/reference/database.md).
-inline constexpr std::int32_t kDatabaseVersion = 2;
+inline constexpr std::int32_t kDatabaseVersion = 3;
 
 /// A trial as planned.
 struct TrialRow {
@@ -65,6 +65,8 @@ struct SweepOutline {
   std::vector<std::string> others;  // others, sorted; their states are determined one by one
   std::int64_t discarded = 0;       // trials whose last result was discarded and not replaced yet
   std::int64_t hidden = 0;          // number of hidden trials
+  /// The remaining steps of the trials that a rule stopped early, as they reported them.
+  std::int64_t steps_saved = 0;
 };
 
 /// The claim failed: another orchestrator runs the trial, it changed since the caller looked, it

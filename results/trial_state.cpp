@@ -29,7 +29,10 @@ StateOfTrial state_of(const TrialFacts& facts, const StateContext& context) {
                                                                       : TrialState::cached;
     return {state, finished, false};
   }
-  if (facts.cancelled) return {TrialState::cancelled, nullptr, to_renew};
+  if (facts.cancelled) {
+    return {facts.stopped_early.empty() ? TrialState::cancelled : TrialState::stopped, nullptr,
+            to_renew};
+  }
   if (has_failed(facts, context.retries)) return {TrialState::failed, nullptr, to_renew};
   return {TrialState::interrupted, nullptr, to_renew};
 }

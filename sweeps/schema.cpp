@@ -242,6 +242,32 @@ Schema has_files(Schema properties, std::initializer_list<std::string_view> requ
   return schema;
 }
 
+Schema early_stop_schema() {
+  const Schema validation = {{"type", "integer"}, {"minimum", 1}};
+  const auto rule = [](std::string_view name, Schema keys) {
+    Schema schema = schema_object({{"rule", {{"const", name}}}, {"metric", schema_text()}});
+    schema["properties"].update(keys);
+    schema["required"] = Schema::array({"rule"});
+    return schema;
+  };
+  Schema halving =
+      rule("halving",
+           {{"at", {{"type", "array"}, {"minItems", 1}, {"items", validation}}},
+            {"keep",
+             schema_any_of({{{"type", "number"}, {"exclusiveMinimum", 0}, {"exclusiveMaximum", 1}},
+                            {{"type", "string"}, {"pattern", "^[0-9]+/[0-9]+$"}}})}});
+  halving["required"].push_back("at");
+  Schema schema = schema_any_of(
+      {std::move(halving),
+       rule("median", {{"after", validation}}),
+       rule("paired", {{"after", validation},
+                       {"against", schema_reference("name")},
+                       {"p", {{"type", "number"}, {"exclusiveMinimum", 0}, {"maximum", 0.5}}}}),
+       {{"type", "null"}}});
+  schema["description"] = "when to stop trials that lose against others";
+  return schema;
+}
+
 }  // namespace
 
 Schema sweep_schema(std::string_view catalog) {
@@ -293,7 +319,8 @@ Schema sweep_schema(std::string_view catalog) {
                      {"zip", rules(filled("lists"))},
                      {"grid", schema_any_of({schema_reference("lists"), {{"type", "null"}}})},
                      {"when", rules(std::move(rule))},
-                     {"exclude", rules(filled("conditions"))}}));
+                     {"exclude", rules(filled("conditions"))},
+                     {"stop_early", early_stop_schema()}}));
   schema["required"] = Schema::array({"sweep"});
   schema["$defs"] = std::move(defs);
   return schema;

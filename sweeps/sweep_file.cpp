@@ -1,11 +1,15 @@
 #include "sweeps/sweep_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "base/file_problems.h"
 #include "base/files.h"
 #include "base/sha256.h"
 #include "base/yaml_tree.h"
+#include "metrics/metric_table.h"
 #include "sweeps/overrides.h"
 #include "sweeps/sweep_reader.h"
 
@@ -15,6 +19,25 @@ namespace {
 
 // Far above the limit of YAML files, so that the parser reports files that are too long.
 constexpr std::size_t kMostSweepBytes = 4 * base::kMaxYamlBytes;
+
+// The metrics of every task must say which of two trials is better.
+void check_early_stop(const SweepDraft& draft, const Sweep& sweep, base::FileProblems& problems) {
+  if (!draft.early_stop) return;
+  const std::string& metric = draft.early_stop->metric;
+  for (const auto& [name, task] : sweep.tasks) {
+    const std::vector<std::string> compared =
+        metric.empty() ? task.select_by : std::vector<std::string>{metric};
+    const bool has_all = std::all_of(compared.begin(), compared.end(), [&](const auto& each) {
+      const bool reported = task.metrics.empty() || std::ranges::count(task.metrics, each) > 0;
+      return reported && metrics::higher_is_better(each).has_value();
+    });
+    if (has_all && !compared.empty()) continue;
+    problems.add(draft.early_stop_line, "stop_early.metric",
+                 compared.empty() ? "nothing" : fmt::format("{}", fmt::join(compared, ", ")),
+                 fmt::format("a metric of task {} whose better direction is known{}{}", name,
+                             task.metrics.empty() ? "" : ": ", fmt::join(task.metrics, ", ")));
+  }
+}
 
 }  // namespace
 
@@ -58,8 +81,10 @@ Sweep read_sweep_text(std::string_view text, const std::filesystem::path& file,
     expand_sweep(draft, max_trials, problems, sweep, &after);
     if (problems.empty()) check_overrides_merge_nothing(overrides, before, after, file);
   }
+  check_early_stop(draft, sweep, problems);
   problems.throw_if_any();
   sweep.name = std::move(draft.name);
+  sweep.early_stop = std::move(draft.early_stop);
   sweep.about = std::move(draft.about);
   for (const Variant& variant : draft.variants) {
     if (!variant.name.empty()) sweep.variants.push_back(variant.name);

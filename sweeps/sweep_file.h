@@ -11,6 +11,7 @@
 
 #include "metrics/storage.h"
 #include "sweeps/backbone.h"
+#include "sweeps/early_stop.h"
 #include "sweeps/identity.h"
 #include "sweeps/locations.h"
 #include "sweeps/task.h"
@@ -50,6 +51,8 @@ struct SweepHead {
   std::vector<std::string> notes;
   /// Names of variants in the order of the file.
   std::vector<std::string> variants;
+  /// When trials that lose are stopped; absent: never.
+  std::optional<EarlyStopRule> early_stop;
   /// The id of the worker's catalog; empty: the built-in one.
   std::string catalog;
   /// By TrialConfig::backbone. A backbone of a worker's catalog may have no known shape.

@@ -19,8 +19,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array kSections = {"sweep", "about", "base", "variants",
-                                  "zip",   "grid",  "when", "exclude"};
+constexpr std::array kSections = {"sweep", "about", "base",    "variants",  "zip",
+                                  "grid",  "when",  "exclude", "stop_early"};
 
 std::vector<std::string> words(const auto& list) { return {std::begin(list), std::end(list)}; }
 
@@ -96,6 +96,7 @@ class SweepReader {
     read_grid(root.find("grid"));
     read_rules(root.find("when"), "when", draft_.when);
     read_rules(root.find("exclude"), "exclude", draft_.exclude);
+    read_early_stop(root.find("stop_early"));
     check_matches();
     return std::move(draft_);
   }
@@ -249,6 +250,14 @@ class SweepReader {
       if (set != nullptr && set->is_map()) rule.set = settings("when.set", *set);
       if (!rule.conditions.empty()) rules.push_back(std::move(rule));
     }
+  }
+
+  void read_early_stop(const base::YamlNode* node) {
+    if (node == nullptr || node->is_null()) return;
+    draft_.early_stop_line = node->line;
+    draft_.early_stop = sweeps::read_early_stop(*node, problems_);
+    const std::string& against = draft_.early_stop->against;
+    if (!against.empty()) check_variant("stop_early.against", node->line, against);
   }
 
   // Calls `on_key` with the dotted name of every key, including those in groups. Reports repeated

@@ -86,6 +86,8 @@ struct SweepDraft {
   std::vector<Axis> axes;         // zip groups, then grid lists
   std::vector<Rule> when;
   std::vector<Rule> exclude;
+  std::optional<EarlyStopRule> early_stop;
+  int early_stop_line = 0;
   /// Fields with a rejected value; consequences are not reported again.
   std::set<std::string> refused;
   std::map<std::string, TaskDeclaration> declared;  // the user's tasks by name

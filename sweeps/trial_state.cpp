@@ -6,7 +6,7 @@
 namespace petlab::sweeps {
 namespace {
 
-constexpr std::array<std::pair<TrialState, std::string_view>, 8> kWords{
+constexpr std::array<std::pair<TrialState, std::string_view>, 9> kWords{
     {{TrialState::fresh, "new"},
      {TrialState::running, "running"},
      {TrialState::interrupted, "interrupted"},
@@ -14,7 +14,8 @@ constexpr std::array<std::pair<TrialState, std::string_view>, 8> kWords{
      {TrialState::cached, "cached"},
      {TrialState::stale, "stale"},
      {TrialState::failed, "failed"},
-     {TrialState::cancelled, "cancelled"}}};
+     {TrialState::cancelled, "cancelled"},
+     {TrialState::stopped, "stopped early"}}};
 
 }  // namespace
 

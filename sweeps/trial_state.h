@@ -15,6 +15,7 @@ enum class TrialState {
   stale,        ///< finished, but the numerics version or the data changed since
   failed,       ///< reached the limit of failed attempts
   cancelled,    ///< cancelled by the user
+  stopped,      ///< "stopped early": by a rule of its sweep, because it lost against others
 };
 
 /// The name in all commands, reports and databases: "new", "running", ….

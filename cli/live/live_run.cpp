@@ -30,12 +30,11 @@ LiveRun::~LiveRun() {
 
 void LiveRun::status(const orchestrator::RunStatus& status) {
   const double rate = rate_.per_second(status.finished_here);
-  const std::int64_t left = status.total - status.done - status.failed - status.cancelled;
+  const std::int64_t left = status.total - status.over();
   picture_.running = status.trials;
   picture_.results = results_.look();
   picture_.summary = {orchestrator::progress_text(status, rate)};
-  picture_.share = {sweep_,        status.total,     status.done,
-                    status.failed, status.cancelled, std::nullopt};
+  picture_.share = {sweep_, status.total, status.done, status.over(), std::nullopt};
   if (rate > 0 && left > 0) picture_.share->seconds_left = static_cast<double>(left) / rate;
   show();
 }
@@ -48,6 +47,7 @@ void LiveRun::trial_over(const std::string& trial_id, sweeps::TrialState state,
     results_.add(trial_id);
     return;
   }
+  if (state == sweeps::TrialState::stopped) return;  // the summary counts them
   picture_.failures.push_back({trial_id, std::string(to_string(state)), reason, last_lines});
 }
 
@@ -77,6 +77,10 @@ void JsonLines::status(const orchestrator::RunStatus& status) {
                                  {"elsewhere", status.elsewhere},
                                  {"failed", status.failed},
                                  {"cancelled", status.cancelled},
+                                 {"stopped_early", status.stopped},
+                                 {"stopped_early", status.stopped},
+                                 {"stopped_early", status.stopped},
+                                 {"stopped_early", status.stopped},
                                  {"trained", status.finished_here},
                                  {"per_second", per_second},
                                  {"trials", nlohmann::ordered_json::array()}};
@@ -106,6 +110,7 @@ void JsonLines::end(const orchestrator::RunResult& result) {
                {"stale", status.stale},
                {"failed", status.failed},
                {"cancelled", status.cancelled},
+               {"stopped_early", status.stopped},
                {"trained", status.finished_here},
                {"interrupted", result.interrupted},
                {"problem", result.problem},

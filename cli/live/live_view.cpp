@@ -204,12 +204,12 @@ std::string draw_share(const LiveShare& share, int width, bool colour) {
   const int room = width - reports::display_width(after) - 1;
   const int bar = std::min(kWidestBar, room / 2);
   const std::string name = cut(reports::printable(share.sweep), room - bar);
-  // Parts from the left: done, failed and cancelled, remaining.
+  // Parts from the left: done, over without a result, remaining.
   const auto cells = [&](std::int64_t trials) {
     return static_cast<int>(std::floor(part(trials) * bar));
   };
   const int done = cells(share.done);
-  const int over = std::max(cells(share.done + share.failed + share.cancelled), done);
+  const int over = std::max(cells(share.over), done);
   const auto repeated = [](const char* sign, int times) {
     std::string text;
     for (int i = 0; i < times; ++i) text += sign;

@@ -36,8 +36,7 @@ struct LiveShare {
   std::string sweep;
   std::int64_t total = 0;
   std::int64_t done = 0;
-  std::int64_t failed = 0;
-  std::int64_t cancelled = 0;
+  std::int64_t over = 0;  // done, failed, cancelled or stopped early
   std::optional<double> seconds_left;
 };
 

@@ -20,6 +20,7 @@
 #include "cli/running/plan_memory.h"
 #include "cli/running/plan_overview.h"
 #include "orchestrator/planning/code_changes.h"
+#include "orchestrator/planning/early_stop.h"
 #include "orchestrator/planning/input_check.h"
 #include "orchestrator/running/run_sweep.h"
 #include "reports/text.h"
@@ -231,6 +232,10 @@ void look_ahead(sweeps::Sweep& sweep, const std::vector<orchestrator::TrialPlan>
   }
   if (const std::string text = orchestrator::changed_code_text(changed); !text.empty()) {
     sweep.notes.push_back(text + " (petlab show TRIAL --code); reports mark cells that mix them");
+  }
+  if (const std::optional<double> saved = orchestrator::most_saved(sweep)) {
+    sweep.notes.push_back(fmt::format("stop_early ({}) saves at most {:.0f} % of the steps",
+                                      to_string(sweep.early_stop->kind), 100 * *saved));
   }
   if (failed > 0) {
     sweep.notes.push_back(

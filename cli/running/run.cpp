@@ -49,6 +49,7 @@ struct RunArguments : SweepArguments {
   std::vector<std::string> rerun;
   std::vector<std::string> only;
   bool fresh_workers = false;
+  bool resume_stopped = false;
   bool nice = false;
   bool keep_going = false;
   bool strict_code = false;
@@ -216,6 +217,7 @@ int run(const RunArguments& arguments, Streams streams) {
   if (const auto places = only_trials(sweep, arguments.only)) {
     request.part = part_of(sweep, *places);
   }
+  request.options.resume_stopped = arguments.resume_stopped;
   choose_reruns(arguments.rerun, request.part ? *request.part : sweep, request.options);
   require_inputs(arguments, request.part ? *request.part : sweep, locations, environment, request);
   orchestrator::RunResult result;
@@ -308,6 +310,8 @@ std::function<int()> make_run(CLI::App& app, Streams streams) {
       ->delimiter(',')
       ->type_size(1)
       ->allow_extra_args(false);
+  app.add_flag("--resume-stopped", arguments->resume_stopped,
+               "continue trials that stop_early stopped");
   app.add_flag("--keep-going", arguments->keep_going,
                "run what can run if some inputs are unreadable");
   app.add_option("--launcher", arguments->launcher, "start workers here or as Slurm jobs")

@@ -60,6 +60,7 @@ struct SweepStates {
   std::map<std::string, std::int64_t> stale;  // by reason
   std::int64_t discarded = 0;  // trials whose result was discarded and not yet recomputed
   std::int64_t hidden = 0;
+  std::int64_t steps_saved = 0;  // by stopping trials early
 };
 
 // The state of all sweeps of a database.
@@ -152,9 +153,10 @@ class Observer {
       const results::SweepOutline outline = reader_.outline(name);
       context_.sweep = name;
       SweepStates& states =
-          snapshot_.sweeps.emplace_back(SweepStates{name, outline.trials, {}, {}, {}, {}});
+          snapshot_.sweeps.emplace_back(SweepStates{name, outline.trials, {}, {}, {}, {}, {}});
       states.discarded = outline.discarded;
       states.hidden = outline.hidden;
+      states.steps_saved = outline.steps_saved;
       const auto count = [&](const results::TrialFacts& facts, std::int64_t trials) {
         versions_.put_into(context_, facts);
         const orchestrator::TrialPlan plan = orchestrator::plan_trial({}, facts, context_);
@@ -293,7 +295,8 @@ nlohmann::ordered_json to_json(const Observer& observer, const Snapshot& snapsho
                                   {"states", states},
                                   {"stale", reasons},
                                   {"discarded", sweep.discarded},
-                                  {"hidden", sweep.hidden}});
+                                  {"hidden", sweep.hidden},
+                                  {"steps_saved", sweep.steps_saved}});
   }
   for (const auto& trial : snapshot.running) document["running"].push_back(running_json(trial));
   for (const LiveFailure& failure : snapshot.failures) {
@@ -334,7 +337,8 @@ std::int64_t with_result(const SweepStates& sweep) {
 
 std::int64_t left(const SweepStates& sweep) {
   return sweep.trials - with_result(sweep) -
-         count(sweep, {sweeps::TrialState::failed, sweeps::TrialState::cancelled});
+         count(sweep, {sweeps::TrialState::failed, sweeps::TrialState::cancelled,
+                       sweeps::TrialState::stopped});
 }
 
 // Set by a signal to redraw the picture or exit.
@@ -410,6 +414,9 @@ int status(const StatusArguments& arguments, Streams streams) {
     }
     if (sweep.discarded > 0) {
       streams.out << fmt::format("  {} discarded: not rerun yet\n", sweep.discarded);
+    }
+    if (sweep.steps_saved > 0) {
+      streams.out << fmt::format("  stopping early saved {} steps\n", sweep.steps_saved);
     }
     if (sweep.hidden > 0) {
       streams.out << fmt::format("  {} hidden: excluded from reports and answers\n", sweep.hidden);

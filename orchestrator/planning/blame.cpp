@@ -65,6 +65,10 @@ Ending ending_of_begun(const End& how, const WorkerEnd& end, const EndedWorkerFa
       ending.outcome = Outcome::cancelled;
       ending.reason = kCancelledByUser;
       return ending;
+    case Verdict::stopped_early:
+      ending.outcome = Outcome::stopped;
+      ending.reason = kStoppedEarly;
+      return ending;
     case Verdict::none:
       break;
   }
@@ -98,6 +102,9 @@ Ending ending_of_unbegun(const End& how, const UnfinishedAttempt& attempt) {
     case Verdict::cancelled:
       ending.outcome = Outcome::cancelled;
       ending.reason = kCancelledByUser;
+      break;
+    case Verdict::stopped_early:
+      ending.reason = kStoppedEarly;
       break;
     case Verdict::timed_out:
     case Verdict::stalled:

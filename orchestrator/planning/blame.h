@@ -17,13 +17,17 @@ namespace petlab::orchestrator {
 /// Why a run ended a worker.
 enum class Verdict {
   none,
-  timed_out,  ///< the trial ran longer than --time-limit
-  stalled,    ///< it reported nothing for --no-progress-limit
-  cancelled,  ///< the user cancelled it
+  timed_out,      ///< the trial ran longer than --time-limit
+  stalled,        ///< it reported nothing for --no-progress-limit
+  cancelled,      ///< the user cancelled it
+  stopped_early,  ///< the rule of its sweep stopped it
 };
 
 /// The reason recorded for an attempt that the user cancelled.
 inline constexpr const char* kCancelledByUser = "petlab cancel";
+
+/// The reason recorded for an attempt that the rule of its sweep stopped.
+inline constexpr const char* kStoppedEarly = "stop_early";
 
 /// What is known about an attempt that is not over although everything its worker wrote has been
 /// read.

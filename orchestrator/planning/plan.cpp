@@ -168,6 +168,9 @@ TrialPlan plan_trial(const sweeps::TrialConfig&, const results::TrialFacts& fact
     case TrialState::cancelled:
       plan.why = "cancelled after attempt " + std::to_string(last.attempt.number);
       break;
+    case TrialState::stopped:
+      plan.why = facts.stopped_early + " (--resume-stopped continues it)";
+      break;
     case TrialState::failed: {
       plan.why = last_end(last);
       const bool final = is_final_failure(last) && last.attempt.number > facts.retried_after;

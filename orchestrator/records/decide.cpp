@@ -31,6 +31,13 @@ void sync_file_system_of(const std::filesystem::path& folder) {
   }
 }
 
+std::vector<results::RemarkSubject> subjects_of(
+    const std::vector<std::pair<std::string, Decision>>& decisions) {
+  std::vector<results::RemarkSubject> subjects;
+  for (const auto& [trial_id, decision] : decisions) subjects.push_back({trial_id, ""});
+  return subjects;
+}
+
 }  // namespace
 
 void store_decision(results::Batch& batch, const std::string& trial_id, const Decision& decision) {
@@ -56,6 +63,9 @@ void store_decision(results::Batch& batch, const std::string& trial_id, const De
     case Decision::What::unhide:
       results::set_hidden(batch, trial_id, std::nullopt);
       return;
+    case Decision::What::stop_early:
+      results::stop_early(batch, trial_id, {decision.after_attempt, decision.why, decision.time});
+      return;
   }
 }
 
@@ -69,12 +79,10 @@ void decide(const DecisionWriter& to, const std::filesystem::path& runs,
   decide(to, runs, {{trial_id, decision}});
 }
 
-void decide(const DecisionWriter& to, const std::filesystem::path& runs,
-            const std::vector<std::pair<std::string, Decision>>& decisions) {
-  if (decisions.empty()) return;
-  std::vector<results::RemarkSubject> subjects;
-  for (const auto& [trial_id, decision] : decisions) subjects.push_back({trial_id, ""});
-  const std::filesystem::path post = post_to_inbox(runs, subjects);
+std::filesystem::path log_decisions(
+    const std::filesystem::path& runs,
+    const std::vector<std::pair<std::string, Decision>>& decisions) {
+  std::filesystem::path post = post_to_inbox(runs, subjects_of(decisions));
   const bool one = decisions.size() == 1;
   for (const auto& [trial_id, decision] : decisions) {
     const std::filesystem::path folder = protocol::trial_folder(runs, trial_id);
@@ -90,8 +98,15 @@ void decide(const DecisionWriter& to, const std::filesystem::path& runs,
   } else {
     sync_file_system_of(runs);
   }
+  return post;
+}
+
+void decide(const DecisionWriter& to, const std::filesystem::path& runs,
+            const std::vector<std::pair<std::string, Decision>>& decisions) {
+  if (decisions.empty()) return;
+  const std::filesystem::path post = log_decisions(runs, decisions);
   if (to.store() == nullptr) {
-    post_to_inbox(runs, subjects);
+    post_to_inbox(runs, subjects_of(decisions));
     return;
   }
   results::Batch batch = to.store()->begin();

@@ -40,7 +40,12 @@ void decide(const DecisionWriter& to, const std::filesystem::path& runs,
 /// the trials.
 void decide(const DecisionWriter& to, const std::filesystem::path& runs,
             const std::vector<std::pair<std::string, protocol::Decision>>& decisions);
-/// Stores a decision in the database only.
+/// The first half of decide(): posts the decisions and writes their files. Returns the post, to be
+/// removed after the commit.
+std::filesystem::path log_decisions(
+    const std::filesystem::path& runs,
+    const std::vector<std::pair<std::string, protocol::Decision>>& decisions);
+/// The second half: stores a decision in the database only.
 void store_decision(results::Batch& batch, const std::string& trial_id,
                     const protocol::Decision& decision);
 

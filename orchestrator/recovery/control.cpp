@@ -57,7 +57,7 @@ DecisionResult cancel_trial(const DecisionWriter& to, const std::filesystem::pat
     return {false,
             fmt::format("finished in attempt {}: its result is kept", *facts.result_attempt)};
   }
-  if (facts.cancelled) return {true, "is already cancelled"};
+  if (facts.cancelled && facts.stopped_early.empty()) return {true, "is already cancelled"};
   decide(to, runs, trial_id, {protocol::Decision::What::cancel, 0, time});
   const results::AttemptFacts* open = open_attempt(facts);
   if (open != nullptr && liveness(open->begun, locks_folder(runs), here) != Liveness::dead) {

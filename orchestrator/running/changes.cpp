@@ -7,6 +7,7 @@
 
 #include "base/invariant.h"
 #include "orchestrator/host/fault_point.h"
+#include "orchestrator/records/decide.h"
 
 namespace petlab::orchestrator {
 
@@ -27,6 +28,9 @@ void store(const Changes& changes, Ingest& ingest, results::Batch& batch) {
   }
   // Each follows the events on which it is based.
   for (const auto& [attempt, ending] : changes.endings) batch.record_ending(attempt, ending);
+  for (const auto& stopped : changes.stopped) {
+    store_decision(batch, stopped.trial_id, stopped.decision);
+  }
   for (const auto& withdrawn : changes.withdrawn) batch.forget_attempt(withdrawn.attempt);
 }
 

@@ -1,9 +1,13 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
+#include <string>
 #include <vector>
 
 #include "orchestrator/records/ingest.h"
+#include "protocol/decisions.h"
+#include "protocol/events.h"
 #include "results/attempt.h"
 #include "results/store.h"
 
@@ -29,6 +33,22 @@ struct Changes {
   std::vector<NewEvents> events;
   std::vector<Ended> endings;
   std::vector<Withdrawn> withdrawn;
+  /// New values of validations of a trial.
+  struct Validated {
+    results::AttemptRef attempt;
+    std::size_t trial = 0;
+    std::vector<protocol::Metric> metrics;
+    bool is_over = false;  // the worker has reported its end
+  };
+  /// A decision of the sweep's rule. It is in the trial's file already.
+  struct Stopped {
+    std::string trial_id;
+    std::size_t trial = 0;
+    protocol::Decision decision;
+  };
+  std::vector<Validated> validated;
+  std::vector<Stopped> stopped;
+  std::filesystem::path post;     // of these decisions, to be removed after the commit
   std::vector<std::size_t> over;  // trials with an attempt that is over, however it ended
 };
 

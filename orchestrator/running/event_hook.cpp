@@ -107,6 +107,7 @@ class WholeSweep {
     if (has_result) ++done_;
     if (state == TrialState::failed) ++failed_;
     if (state == TrialState::cancelled) ++cancelled_;
+    if (state == TrialState::stopped) ++stopped_;
     std::string line = facts.trial_id;
     line += has_result ? " done" : fmt::format(" {}", to_string(state));
     if (!facts.attempts.empty()) {
@@ -116,7 +117,8 @@ class WholeSweep {
     lines_.push_back(std::move(line));
   }
   bool is_over() const {
-    return done_ + failed_ + cancelled_ == static_cast<std::int64_t>(sweep_.trials.size());
+    return done_ + failed_ + cancelled_ + stopped_ ==
+           static_cast<std::int64_t>(sweep_.trials.size());
   }
   std::string id() {
     std::sort(lines_.begin(), lines_.end());
@@ -131,6 +133,7 @@ class WholeSweep {
     json["done"] = done_;
     json["failed"] = failed_;
     json["cancelled"] = cancelled_;
+    json["stopped_early"] = stopped_;
   }
 
  private:
@@ -139,6 +142,7 @@ class WholeSweep {
   std::int64_t done_ = 0;
   std::int64_t failed_ = 0;
   std::int64_t cancelled_ = 0;
+  std::int64_t stopped_ = 0;
   double time_ = 0;  // the last end
 };
 

@@ -134,7 +134,7 @@ void OtherRuns::decided(std::size_t trial, const results::Decided& now) {
   member.unbegun = 0;
   if (member.standing == Standing::elsewhere) return;  // planned with the others
   if (member.standing == Standing::assigned) {
-    if (now.cancelled) state_.cancel(trial, context_.loop.now());
+    if (now.cancelled) state_.stop(trial, Verdict::cancelled, context_.loop.now());
     return;
   }
   const TrialState before = member.plan.state;

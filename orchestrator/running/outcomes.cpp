@@ -41,6 +41,10 @@ void Outcomes::read_events(LiveAttempt& live, Changes& changes) {
     slot.ask_to_stop(context_.loop.now());
   }
   note_progress(live, slot, update);
+  if (!update.validation.empty()) {
+    changes.validated.push_back(
+        {live.attempt, live.trial, update.validation, update.over.has_value()});
+  }
   if (update.more) state_.attempts.mark_news(live);
   if (update.over) handle_reported_end(live, slot, *update.over, changes);
 }

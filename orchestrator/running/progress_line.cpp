@@ -29,10 +29,10 @@ std::string progress_text(const RunStatus& status, double per_second) {
   std::string text = fmt::format("{} of {} done, {} running, {} failed", status.done, status.total,
                                  status.running, status.failed);
   if (status.cancelled > 0) text += fmt::format(", {} cancelled", status.cancelled);
+  if (status.stopped > 0) text += fmt::format(", {} stopped early", status.stopped);
   if (status.elsewhere > 0) text += fmt::format(", {} running elsewhere", status.elsewhere);
   if (status.stale > 0) text += fmt::format(", {} stale", status.stale);
-  return text +
-         rate_text(per_second, status.total - status.done - status.failed - status.cancelled);
+  return text + rate_text(per_second, status.total - status.over());
 }
 
 std::string rate_text(double per_second, std::int64_t left) {

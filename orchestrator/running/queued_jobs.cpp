@@ -56,7 +56,8 @@ void QueuedJobs::adopt_orphans() {
         if (trial) state_.trials.replan(*trial);
       } else if (trial) {
         adopt(attempt, *trial);
-        if (state_.trials.at(*trial).cancelled) state_.cancel(*trial, context_.loop.now());
+        if (state_.trials.at(*trial).cancelled)
+          state_.stop(*trial, Verdict::cancelled, context_.loop.now());
         ++adopted;
       } else {
         adopt_stray(attempt);

@@ -14,6 +14,7 @@
 #include "orchestrator/running/changes.h"
 #include "orchestrator/running/claims.h"
 #include "orchestrator/running/device_guard.h"
+#include "orchestrator/running/early_stops.h"
 #include "orchestrator/running/limits.h"
 #include "orchestrator/running/neighbours.h"
 #include "orchestrator/running/other_runs.h"
@@ -42,8 +43,7 @@ constexpr auto kNoteAgain = std::chrono::minutes(10);
 
 int exit_code(const RunResult& result) {
   const RunStatus& status = result.status;
-  const std::int64_t settled = status.done + status.failed + status.cancelled;
-  if (settled < status.total) return result.interrupted ? 3 : 1;
+  if (status.over() < status.total) return result.interrupted ? 3 : 1;
   return status.failed > 0 ? 1 : 0;
 }
 
@@ -59,6 +59,8 @@ bool is_rerun(const RunOptions& options, const std::string& trial_id, sweeps::Tr
       return asked || options.rerun_failed;
     case sweeps::TrialState::cancelled:
       return options.rerun_trials.contains(trial_id);
+    case sweeps::TrialState::stopped:
+      return options.resume_stopped || options.rerun_trials.contains(trial_id);
     case sweeps::TrialState::fresh:
     case sweeps::TrialState::running:
     case sweeps::TrialState::interrupted:
@@ -121,6 +123,7 @@ class Run::Impl {
   std::optional<QueuedJobs> jobs_;  // if the launcher has a queue
   Outcomes outcomes_{context_, state_, guard_, shares_};
   Claims claims_{context_, state_, guard_, shares_};
+  EarlyStops stops_{context_, state_};
   int interrupts_ = 0;  // by signals of the user
   EventLoop::Time committed_;
   EventLoop::Time next_tick_;
@@ -182,6 +185,7 @@ void Run::Impl::start() {
   });
   if (!planned) return;
   fault_point("planned");
+  stops_.judge_interrupted();
   if (jobs_) jobs_->adopt_orphans();
   next_tick_ = context_.loop.now() + kTick;
 }
@@ -267,6 +271,7 @@ void Run::Impl::look_elsewhere() {
   const bool cleared_up = others_.clear_up();
   if (jobs_) jobs_->adopt_orphans();
   others_.look(cleared_up);
+  stops_.judge_interrupted();
 }
 
 bool Run::Impl::has_news() const {
@@ -304,6 +309,7 @@ void Run::Impl::transact(EventLoop::Time now) {
       outcomes_.conclude_unstarted(slot, changes);
       slot.pace.learn(now);
     }
+    stops_.judge(changes);
     neighbours_.yield_slots();
     claims_.choose(chosen, now);
   }
@@ -316,6 +322,7 @@ void Run::Impl::transact(EventLoop::Time now) {
   fault_point("committed");
   committed_ = context_.loop.now();
   outcomes_.settle(changes);
+  stops_.settle(changes);
 }
 
 void Run::Impl::tick(EventLoop::Time now) {

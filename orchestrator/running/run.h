@@ -45,6 +45,7 @@ struct RunOptions {
   bool rerun_stale = false;
   bool rerun_failed = false;
   bool rerun_all = false;                        // all that have a result or failed
+  bool resume_stopped = false;                   // those that a rule of the sweep stopped
   std::unordered_set<std::string> rerun_trials;  // ids: rerun these, even if cancelled
   /// Ids of the sweep's trials that were not requested (--only). This run ignores them, and leaves
   /// jobs that another run submitted for them in the queue.
@@ -90,11 +91,15 @@ struct RunStatus {
   std::int64_t stale = 0;
   std::int64_t failed = 0;
   std::int64_t cancelled = 0;
+  std::int64_t stopped = 0;    // early, by a rule of the sweep
   std::int64_t running = 0;    // given to a worker of this run
   std::int64_t waiting = 0;    // for a slot, a retry's delay, or claimed for a busy worker
   std::int64_t elsewhere = 0;  // claimed by another orchestrator
   std::int64_t finished_here = 0;
   std::vector<RunningTrial> trials;  // the running ones
+
+  /// Trials with nothing to do.
+  std::int64_t over() const { return done + failed + cancelled + stopped; }
 };
 
 /// Receives the events of a run, on the run's thread.
@@ -121,8 +126,8 @@ struct RunResult {
   std::string problem;  // why work is left, if the user did not ask to stop; empty: none is left
 };
 
-/// 0: every trial is done or was cancelled; 3: stopped by the user with work left; 1: otherwise.
-/// Never 0 with work left.
+/// 0: every trial is done, was cancelled or stopped early; 3: stopped by the user with work left;
+/// 1: otherwise. Never 0 with work left.
 int exit_code(const RunResult& result);
 
 /// Runs the trials of a sweep until all are over, in one loop that claims, starts, reads, retries

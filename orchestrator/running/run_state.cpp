@@ -2,10 +2,10 @@
 
 namespace petlab::orchestrator {
 
-void RunState::cancel(std::size_t trial, EventLoop::Time now) {
+void RunState::stop(std::size_t trial, Verdict verdict, EventLoop::Time now) {
   for (LiveAttempt& live : attempts.all()) {
     if (live.trial != trial || live.is_over()) continue;
-    live.verdict = Verdict::cancelled;
+    live.verdict = verdict;
     if (live.is_with_worker() && !live.worker_ended) slots.at(live.slot).ask_to_stop(now);
   }
 }

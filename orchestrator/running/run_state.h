@@ -29,9 +29,9 @@ struct RunState {
   /// that no further write would announce it: its result is looked up anyway.
   bool claim_lost = false;
 
-  /// Stops an attempt that this run has of the trial. The whole worker stops, even if it has
-  /// several trials: the others resume from their checkpoints.
-  void cancel(std::size_t trial, EventLoop::Time now);
+  /// Stops an attempt that this run has of the trial, which ends by that verdict. The whole worker
+  /// stops, even if it has several trials: the others resume from their checkpoints.
+  void stop(std::size_t trial, Verdict verdict, EventLoop::Time now);
 };
 
 }  // namespace petlab::orchestrator

@@ -61,6 +61,7 @@ RunStatus status_of(const RunContext& context, const RunState& state, std::int64
   status.done = trials.count(TrialState::done) + status.cached + status.stale;
   status.failed = trials.count(TrialState::failed);
   status.cancelled = trials.count(TrialState::cancelled);
+  status.stopped = trials.count(TrialState::stopped);
   status.elsewhere = static_cast<std::int64_t>(trials.elsewhere().size());
   status.finished_here = finished_here;
   for (const auto& [name, slot] : state.slots.all()) {
@@ -73,8 +74,7 @@ RunStatus status_of(const RunContext& context, const RunState& state, std::int64
     status.trials.push_back(std::move(running));
   }
   status.running = static_cast<std::int64_t>(status.trials.size());
-  status.waiting = status.total - status.done - status.failed - status.cancelled -
-                   status.elsewhere - status.running;
+  status.waiting = status.total - status.over() - status.elsewhere - status.running;
   return status;
 }
 

@@ -209,12 +209,12 @@ bool TrialTable::any_left() const {
                      [](const SweepMember& member) { return member.standing == Standing::left; });
 }
 
-BestMetric TrialTable::metric_of(std::size_t trial) const {
+std::vector<const sweeps::TaskDeclaration*> TrialTable::tasks_of(std::size_t trial) const {
   std::vector<const sweeps::TaskDeclaration*> tasks;
   for (const std::string& task : trials_[trial].what->config.tasks) {
     tasks.push_back(&context_.sweep.tasks.at(task));
   }
-  return BestMetric(tasks);
+  return tasks;
 }
 
 }  // namespace petlab::orchestrator

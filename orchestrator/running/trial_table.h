@@ -20,7 +20,7 @@ namespace petlab::orchestrator {
 /// A trial's position in this run.
 enum class Standing {
   unplanned,  ///< about to be settled
-  settled,    ///< finished, failed or cancelled: nothing to do
+  settled,    ///< finished, failed, cancelled or stopped early: nothing to do
   waiting,    ///< for a slot, or a retry's delay
   assigned,   ///< this run has claimed an attempt of it
   elsewhere,  ///< another orchestrator has claimed it
@@ -32,7 +32,7 @@ struct SweepMember {
   const sweeps::SweepTrial* what = nullptr;
   TrialPlan plan;
   Standing standing = Standing::unplanned;
-  bool cancelled = false;  // by the user, as of the last look at decisions
+  bool cancelled = false;  // or stopped early, as of the last look at decisions
   std::int64_t retried_after = 0;
   std::int64_t renewed_after = 0;
   int unbegun = 0;         // workers in a row that ended before beginning it
@@ -80,7 +80,9 @@ class TrialTable {
   std::int64_t additions() const { return additions_; }
   /// True if a trial is left for the next run.
   bool any_left() const;
-  BestMetric metric_of(std::size_t trial) const;
+  BestMetric metric_of(std::size_t trial) const { return BestMetric(tasks_of(trial)); }
+  /// The declarations of the trial's tasks.
+  std::vector<const sweeps::TaskDeclaration*> tasks_of(std::size_t trial) const;
 
  private:
   /// Removes a trial from the schedule and the counts.
@@ -96,7 +98,7 @@ class TrialTable {
   Schedule schedule_{{}};
   Shapes shapes_;
   std::set<std::size_t> elsewhere_;
-  std::vector<std::int64_t> counts_ = std::vector<std::int64_t>(8, 0);  // by TrialState
+  std::vector<std::int64_t> counts_ = std::vector<std::int64_t>(9, 0);  // by TrialState
   std::int64_t additions_ = 0;
 };
 

@@ -276,7 +276,7 @@ def _set(file: Path, sql: str) -> None:
         (lambda file: file.write_bytes(b""), "the file is empty"),
         (lambda file: file.write_bytes(b"no database" * 99), "file is not a database"),
         (lambda file: _set(file, "PRAGMA application_id = 7"), "of another program"),
-        (lambda file: _set(file, "PRAGMA user_version = 9"), "9, this package reads 2; use a"),
+        (lambda file: _set(file, "PRAGMA user_version = 9"), "9, this package reads 3; use a"),
         (lambda file: _set(file, "PRAGMA user_version = 0"), "petlab db rebuild"),
     ],
 )  # fmt: skip

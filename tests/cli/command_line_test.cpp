@@ -139,7 +139,7 @@ TEST_CASE("Help goes to standard output and succeeds", "[cli]") {
   CHECK_THAT(
       helped({"--version"}),
       Catch::Matchers::Matches(
-          R"(petlab [0-9.]+ \((unknown|[0-9a-z.-]+(\+changes)?), (GNU|Clang) .*\), database version 2\n)"));
+          R"(petlab [0-9.]+ \((unknown|[0-9a-z.-]+(\+changes)?), (GNU|Clang) .*\), database version 3\n)"));
   CHECK(helped({"--help"}) == helped({}));
   CHECK(helped({"help"}) == helped({}));
   CHECK(helped({"db"}) == helped({"db", "--help"}));

@@ -78,7 +78,7 @@ TEST_CASE("A bar and the last results are above the summary", "[cli]") {
   whole.results = {{"aaaaaaaabbbb", "propetl", {{"cola", "matthews", 0.61234}}},
                    {"ccccccccdddd", "", {{"rte", "accuracy", 0.5}, {"mrpc", "f1", std::nullopt}}},
                    {"eeeeeeeeffff", "no scores", {}}};
-  whole.share = {"ablation", 10, 4, 1, 1, 300};
+  whole.share = {"ablation", 10, 4, 6, 300};
   Lines lines = draw(whole, 120, 0);
   CHECK(lines[3] == "done aaaaaaaa propetl  cola matthews 0.6123");
   CHECK(lines[4] == "done cccccccc  rte accuracy 0.5000, mrpc f1 undefined");
@@ -88,7 +88,7 @@ TEST_CASE("A bar and the last results are above the summary", "[cli]") {
   CHECK(lines[11] == "3 of 7 done, 2 running, 2 failed");
 
   // 999 of 1000 are not shown as 100 %.
-  whole.share = {"ablation", 1000, 999, 0, 0, {}};
+  whole.share = {"ablation", 1000, 999, 999, {}};
   lines = draw(whole, 120, 0);
   CHECK(lines[10].ends_with("█░  99 %"));
 
@@ -107,7 +107,7 @@ TEST_CASE("Colours do not change the text", "[cli]") {
   LivePicture whole = picture();
   whole.running[1].variant = "漢字";
   whole.results = {{"aaaaaaaabbbb", "propetl", {{"cola", "matthews", 0.61234}}}};
-  whole.share = {"ablation", 10, 4, 1, 1, 300};
+  whole.share = {"ablation", 10, 4, 6, 300};
   for (int width = 1; width < 140; ++width) {
     for (const int height : {0, 3, 9, 40}) {
       whole.colour = false;
@@ -137,7 +137,7 @@ TEST_CASE("No picture is wider or higher than its terminal", "[cli]") {
     large.failures.push_back({"cccccccccccccccc", "failed", std::string(300, 'r'), "a\nb\nc\n"});
   }
   large.results = {{"aaaaaaaabbbb", "a long name 漢字", {{"cola", "matthews", 0.61234}}}};
-  large.share = {"a name that is much longer than the terminal is wide 漢字", 10, 4, 1, 1, 300};
+  large.share = {"a name that is much longer than the terminal is wide 漢字", 10, 4, 6, 300};
   large.summary = {"first sweep", "second sweep"};
   for (int width = 1; width < 140; ++width) {
     for (int height = 1; height < 50; ++height) {
@@ -169,7 +169,7 @@ TEST_CASE("Text of users and workers cannot control the terminal", "[cli]") {
   evil.failures[0].last_lines = "x\033]0;title\007y\rz\n\xff";
   evil.failures[0].reason = "two\nlines";
   evil.results = {{"aaaaaaaabbbb", "a\033[2Jb", {{"t\rask", "na\nme", 1}}}};
-  evil.share = {"sw\033]0;eep", 2, 1, 0, 0, {}};
+  evil.share = {"sw\033]0;eep", 2, 1, 1, {}};
   for (const std::string& line : draw(evil, 200, 0)) {
     for (const char c : line) CHECK((static_cast<unsigned char>(c) >= 0x20 && c != 0x7f));
   }

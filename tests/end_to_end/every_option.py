@@ -38,7 +38,7 @@ ELSEWHERE = {
             "--time-limit": "orchestrator/run_test.cpp", "--no-progress-limit": "orchestrator/run_test.cpp",
             "--grace": "orchestrator/death_test.cpp", "--keep-going": "end_to_end/bad_inputs.py",
             "--nice": "orchestrator/fair_turns_test.cpp", "--slurm-poll": "end_to_end/slurm.py",
-            "--on-event": "end_to_end/events.py"},
+            "--on-event": "end_to_end/events.py", "--resume-stopped": "end_to_end/early_stops.py"},
     "status": {"--watch": "end_to_end/live_view.py"},
     "retry": {"--declare-dead": "orchestrator/control_test.cpp"},
     "stop": {"--now": "orchestrator/control_test.cpp", "--db": "end_to_end/runs_folders.py",

@@ -103,17 +103,17 @@ class Migration(ScriptedWorld):
         before = self.whole()
         for words in (["tag", "t1", "+good"], ["tag", "t2", "+good"]):
             done = self.petlab(*words, "--db", "k.db")
-            message = "petlab: k.db: updated from version 1 to 2; a copy of the old one is k.db.v1.bak\n"
+            message = "petlab: k.db: updated from version 1 to 3; a copy of the old one is k.db.v1.bak\n"
             self.assertEqual((done.code, done.err), (0, message if words[1] == "t1" else ""))
         self.assertTrue(self.kept(before))
         done = self.petlab("db", "update", "--db", "k.db")
-        self.assertEqual((done.code, done.out, done.err), (0, "k.db: version 2\n", ""))
+        self.assertEqual((done.code, done.out, done.err), (0, "k.db: version 3\n", ""))
 
     def test_a_reading_command_leaves_it_unchanged_with_a_note(self):
         self.old_database(SCHEMAS / "last_of_version_1.sql")
         bytes_of = {file.name: file.read_bytes() for file in self.root.glob("k.db*")}
         query = ["query", "SELECT trial_id, value, tags FROM results", "--format", "csv", "--db", "k.db"]
-        note = ("petlab: note: k.db: the database has version 1, this petlab writes 2; it was read "
+        note = ("petlab: note: k.db: the database has version 1, this petlab writes 3; it was read "
                 "through an updated copy (petlab db update --db k.db updates it)\n")
         read = [self.petlab(*words, "--db", "k.db") for words in (
             query[:-2], ["status"], ["show", "t1"], ["report", "sweep", "--sweep", "old"],
@@ -142,7 +142,7 @@ class Migration(ScriptedWorld):
         subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
         done = self.petlab("query", "SELECT count(*) AS n FROM scores", "--format", "csv", "--db", "disk/k.db")
         self.assertEqual((done.code, done.out), (0, "n\n2\n"), done)
-        self.assertIn("the database has version 1, this petlab writes 2; it was read through an updated copy",
+        self.assertIn("the database has version 1, this petlab writes 3; it was read through an updated copy",
                       done.err)
         done = self.petlab("db", "update", "--db", "disk/k.db")
         self.assertEqual(done.code, 1, done)
@@ -163,7 +163,7 @@ class Migration(ScriptedWorld):
         first.send_signal(signal.SIGCONT)
         done = [self.end(process) for process in (first, *others)]
         self.assertEqual([one.code for one in done], [0] * 4, done)
-        self.assertIn("updated from version 1 to 2", done[0].err)
+        self.assertIn("updated from version 1 to 3", done[0].err)
         self.assertEqual([one.err for one in done[1:]], [""] * 3)
         self.assertEqual(older.execute("SELECT count(*) FROM scores").fetchone(), (2,))
         older.execute("UPDATE trials SET cancelled = 1 WHERE trial_id = 't2'")

@@ -80,6 +80,14 @@ REFUSED = {
         BASE + "variants: {a: {training.epochs: {match_storage_of: b}}, b: {}}\n",
         BASE + "variants: {a: {module.bottleneck: {match_storage_of: b, or: 1}}, b: {}}\n",
         BASE + "variants: {a: {module.bottleneck: {match_storage_of: [b]}}, b: {}}\n",
+        BASE + "stop_early: halving\n", BASE + "stop_early: {}\n", BASE + "stop_early: {rule: thirds}\n",
+        BASE + "stop_early: {rule: halving}\n", BASE + "stop_early: {rule: halving, at: 3}\n",
+        BASE + "stop_early: {rule: halving, at: []}\n", BASE + "stop_early: {rule: halving, at: [0]}\n",
+        BASE + "stop_early: {rule: halving, at: [1.5]}\n", BASE + "stop_early: {rule: halving, at: [1], keep: 1}\n",
+        BASE + "stop_early: {rule: halving, at: [1], keep: most}\n", BASE + "stop_early: {rule: median, at: [1]}\n",
+        BASE + "stop_early: {rule: median, after: 0}\n", BASE + "stop_early: {rule: paired, p: 0.6}\n",
+        BASE + "stop_early: {rule: paired, p: low}\n", BASE + "stop_early: {rule: paired, against: [a]}\n",
+        BASE + "stop_early: {rule: median, metric: [a]}\n",
     ],
     "task": [
         "[]\n", "task: x\n", MINE.replace("mine", "cola"), MINE.replace("mine", "a b"), MINE + "fils: {train: a}\n",
@@ -146,6 +154,10 @@ BEYOND = {
         BASE + "grid: {tasks: [[films.yaml, films.yaml]]}\n",
         BASE + "variants: {a: {training.gradient_accumulation: 3}}\n",           # combinations of fields
         BASE + "exclude: [{seed: 42}]\n",                                        # sweeps without trials
+        BASE + "stop_early: {rule: halving, at: [3, 1]}\n",                      # validations out of order
+        BASE + "stop_early: {rule: halving, at: [1], keep: 3/1}\n",              # fractions of 1 or more
+        BASE + "stop_early: {rule: median, metric: bleu}\n",                     # metrics that the tasks do not have
+        BASE + "stop_early: {rule: paired, against: c}\n",
     ],
     "task": [
         MINE + "select_by: [f1]\n",                                              # not one of its metrics
@@ -201,6 +213,11 @@ class Schema(TinyWorld):
         for text in (MINE, TASK):
             self.assertTrue(validators["task"].is_valid(yaml.load(text, Loader)))
         self.assertEqual(self.problems("task", MINE).count("case.yaml"), 0)
+        for rule in ("{rule: halving, at: [1, 3, 9], keep: 1/3, metric: f1}", "{rule: halving, at: [2], keep: 0.5}",
+                     "{rule: median}", "{rule: median, after: 3}", "{rule: paired, against: best, p: 0.05}", "null"):
+            text = f"{BASE}stop_early: {rule}\n"
+            self.assertTrue(validators["sweep"].is_valid(yaml.load(text, Loader)), text)
+            self.assertEqual(self.problems("sweep", text), "")
         for text in (REPORT, FIGURE, RANKS, RANKS.replace("}]}", "}], test: wilcoxon, level: 0.01}")):
             self.assertTrue(validators["report"].is_valid(yaml.load(text, Loader)))
 

@@ -77,17 +77,17 @@ TEST_CASE("A database of a newer, older or no version is refused", "[results]") 
   const std::string name = file.string();
   std::string expected;
   SECTION("newer") {
-    put_number(file, 60, 3);
+    put_number(file, 60, 4);
     expected =
         name +
-        ": the database has version 3, this petlab knows up to 2; use a newer petlab, or name "
+        ": the database has version 4, this petlab knows up to 3; use a newer petlab, or name "
         "another file with --db";
   }
   SECTION("older") {
     put_number(file, 60, 0);
     expected =
         name +
-        ": the database has version 0, this petlab needs 1 to 2; move it away and rebuild it "
+        ": the database has version 0, this petlab needs 1 to 3; move it away and rebuild it "
         "from the runs folder: petlab db rebuild";
   }
   SECTION("of another program") {

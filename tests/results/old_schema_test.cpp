@@ -38,7 +38,8 @@ std::filesystem::path old_database(const TempDir& folder, const std::string& nam
 
 constexpr const char* kSchemas[] = {"fewer_fields",       "first",           "decisions",
                                     "device_memory",      "before_renewals", "before_remarks",
-                                    "before_loss_points", "before_examples", "last_of_version_1"};
+                                    "before_loss_points", "before_examples", "last_of_version_1",
+                                    "last_of_version_2"};
 
 /// Collects the notices that are printed during its lifetime.
 struct Notices {
@@ -49,9 +50,11 @@ struct Notices {
   std::vector<std::string> lines;
 };
 
-std::string updated_line(const std::filesystem::path& file) {
-  return fmt::format("{0}: updated from version 1 to 2; a copy of the old one is {0}.v1.bak",
-                     file.string());
+int version_of(std::string_view schema) { return schema == "last_of_version_2" ? 2 : 1; }
+
+std::string updated_line(const std::filesystem::path& file, int version) {
+  return fmt::format("{0}: updated from version {1} to {2}; a copy of the old one is {0}.v{1}.bak",
+                     file.string(), version, kDatabaseVersion);
 }
 
 Lines columns(const std::filesystem::path& file) {
@@ -74,7 +77,7 @@ TEST_CASE("A database of each earlier schema is updated, and its work continues"
     const auto file = old_database(folder, name);
     Notices notices;
     Store store(file);
-    CHECK(notices.lines == Lines{updated_line(file)});
+    CHECK(notices.lines == Lines{updated_line(file, version_of(name))});
     { const Store again(file); }
     CHECK(notices.lines.size() == 1);
     const auto fresh = folder.path() / "fresh.db";
@@ -148,7 +151,7 @@ TEST_CASE("If a copy cannot be written, an old database stays as it was", "[resu
   CHECK(notices.lines.empty());
   std::filesystem::remove_all(in_the_way.parent_path());
   { const Store store(file); }
-  CHECK(notices.lines == Lines{updated_line(file)});
+  CHECK(notices.lines == Lines{updated_line(file, 1)});
 }
 
 TEST_CASE("A reader of an old database answers as after its update, and does not change it",
@@ -189,15 +192,16 @@ TEST_CASE("A reader of an old database answers as after its update, and does not
     const Lines read = answers();
     CHECK(std::count(read.begin(), read.end(), "float32 t2 0") == 1);
     CHECK((testing::read_file(file) == before));
-    CHECK_FALSE(std::filesystem::exists(file.string() + ".v1.bak"));
+    CHECK_FALSE(
+        std::filesystem::exists(fmt::format("{}.v{}.bak", file.string(), version_of(schema))));
     CHECK(notices.lines.empty());
     print_copy_notices();
     print_copy_notices();
     CHECK(notices.lines ==
-          Lines{fmt::format("note: {0}: the database has version 1, this petlab "
-                            "writes 2; it was read through an updated copy (petlab "
+          Lines{fmt::format("note: {0}: the database has version {1}, this petlab "
+                            "writes 3; it was read through an updated copy (petlab "
                             "db update --db {0} updates it)",
-                            file.string())});
+                            file.string(), version_of(schema))});
     { const Store store(file); }
     CHECK(answers() == read);
   }
@@ -211,7 +215,7 @@ TEST_CASE("A notice about a copy is printed only if its database was not updated
   { const Reader reader(file); }
   { const Store store(file); }
   print_copy_notices();
-  CHECK(notices.lines == Lines{updated_line(file)});
+  CHECK(notices.lines == Lines{updated_line(file, 1)});
 }
 
 TEST_CASE("A reader of an old database sees later writes, and its update", "[results]") {
@@ -264,7 +268,7 @@ TEST_CASE("Programs that have an old database open keep working while it is upda
       CHECK(reader.execAndGet("PRAGMA user_version").getInt() == 1);
       reader.exec("COMMIT");
     }
-    CHECK(reader.execAndGet("PRAGMA user_version").getInt() == 2);
+    CHECK(reader.execAndGet("PRAGMA user_version").getInt() == kDatabaseVersion);
     CHECK(reader.execAndGet("SELECT count(*) FROM results").getInt() == 3);
     record.bind(1, 2);
     record.bind(2, 99);
@@ -293,7 +297,7 @@ TEST_CASE("An update removes no table or column that an older program writes to"
     { const Store store(file); }
     const std::set<std::string> after = writable(file);
     CHECK(std::includes(after.begin(), after.end(), before.begin(), before.end()));
-    CHECK(writable(file.string() + ".v1.bak") == before);
+    CHECK(writable(fmt::format("{}.v{}.bak", file.string(), version_of(schema))) == before);
   }
 }
 

@@ -72,6 +72,8 @@ class TrialRecord:
     bls_bits: float | None
     stored_bits: int | None
     cancelled: bool
+    stopped_early: str | None
+    """Why a rule of its sweep stopped the trial; None if it did not, or the trial continues."""
     scores: tuple[Row, ...]
     """The values at the selected step: `task`, `split`, `metric`, `step`, `value`."""
 
@@ -180,7 +182,9 @@ class Database:
             row = connection.execute(
                 "SELECT t.*, r.number AS result_number, f.path, "
                 "coalesce(f.bls_bits, t.bls_bits) AS size, "
-                "coalesce(f.stored_bits, t.stored_bits) AS stored FROM trials t "
+                "coalesce(f.stored_bits, t.stored_bits) AS stored, "
+                "(SELECT why FROM early_stops e WHERE e.trial = t.key AND t.cancelled) AS stop "
+                "FROM trials t "
                 "LEFT JOIN attempts r ON r.key = t.result_attempt "
                 "LEFT JOIN artifacts f ON f.attempt = t.result_attempt WHERE t.trial_id = ?",
                 [trial_id],
@@ -211,7 +215,8 @@ class Database:
             artifact=folder / row["path"] if folder and row["path"] else None,
             bls_bits=row["size"],
             stored_bits=row["stored"],
-            cancelled=bool(row["cancelled"]),
+            cancelled=bool(row["cancelled"]) and row["stop"] is None,
+            stopped_early=row["stop"],
             scores=tuple({k: v for k, v in one.items() if k != "trial_id"} for one in scores),
         )
 

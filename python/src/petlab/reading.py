@@ -15,7 +15,7 @@ from .errors import DatabaseError, Error
 from .program import find_program, note
 
 _APPLICATION_ID = 0x7065746C  # "petl"
-_VERSION = 2
+_VERSION = 3
 # The same as in petlab's own readers. A writer may lock the file for a moment.
 _BUSY_SECONDS = 120.0
 

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Tests `stop_early` in sweeps: which trials stop, under kills and after a rebuild too, and what shows it.
+
+usage: early_stops.py FOLDER_OF_PROGRAMS
+"""
+import json
+import shutil
+import statistics
+
+from scripted_world import METRICS, ScriptedWorld
+from tiny_world import SWEEP, main
+
+HALVING = "stop_early: {rule: halving, metric: accuracy, at: [1, 2], keep: 1/3}\n"
+STOPS = "SELECT trial_id, after_attempt, why FROM early_stops JOIN trials t ON t.key = trial ORDER BY 1"
+TRIALS = 9
+
+
+def halving(validation, score, others):
+    kept = (len(others) + 1) // 3
+    return validation <= 2 and kept > 0 and score < sorted([*others, score], reverse=True)[kept - 1]
+
+
+def below_median(validation, score, others):
+    return validation >= 2 and len(others) >= 4 and score < statistics.median(others)
+
+
+class EarlyStops(ScriptedWorld):
+    def write_rule(self, rule=HALVING, trials=TRIALS, **user):
+        user = {"steps": 8, "step_ms": 25, "checkpoint_every": 2, "validate_every": 2} | user
+        rows = "".join(f"  v{seed}: {{seed: {seed}}}\n" for seed in range(1, trials + 1))
+        self.write("sweep.yaml", SWEEP.replace("sweep: tiny", "sweep: scripted") +
+                   f"  user: {json.dumps(user)}\nvariants:\n{rows}{rule}")
+
+    def stops(self, database="sweep.db"):
+        return self.query(STOPS, database)
+
+    def curves(self):
+        """The accuracy of each validation, by trial: as trials report it that are never stopped."""
+        self.write_rule("")
+        done = self.run_scripted("--db", "whole.db", "--runs", "whole")
+        self.assertEqual(done.code, 0, done)
+        curves = {}
+        for row in self.query("SELECT trial_id, value FROM results WHERE split = 'validation' ORDER BY 1, step",
+                              "whole.db"):
+            curves.setdefault(row["trial_id"], []).append(row["value"])
+        return curves
+
+    def order(self):
+        """The trials in the order of the sweep."""
+        plan = json.loads(self.petlab("plan", "sweep.yaml", "--json").out)
+        return [trial["id"] for trial in plan["trials"]]
+
+    def losers(self, worse=halving):
+        """The trials that a rule stops if they run one after another."""
+        curves = self.curves()
+        seen, losers = {}, set()
+        for trial in self.order():
+            for validation, score in enumerate(curves[trial], 1):
+                others = seen.setdefault(validation, [])
+                loses = worse(validation, score, others)
+                others.append(score)
+                if loses:
+                    losers.add(trial)
+                    break
+        return losers
+
+    def test_halving(self):
+        losers = self.losers()
+        self.assertGreater(len(losers), 3)
+        self.write_rule()
+        planned = self.petlab("plan", "sweep.yaml")
+        # Of 9 x 3 epochs: 9 x 1, then 3 x 1, then 1 x 1.
+        self.assertIn("note: stop_early (halving) saves at most 52 % of the steps", planned.out)
+        done = self.run_scripted(slots=1)
+        self.assertEqual(done.code, 0, done)
+        self.assertIn(f"{TRIALS - len(losers)} of {TRIALS} done, 0 running, 0 failed, {len(losers)} stopped early",
+                      done.err)
+        stops = self.stops()
+        self.assertEqual({row["trial_id"] for row in stops}, losers)
+        for row in stops:
+            self.assertRegex(row["why"], r"^halving: accuracy 0\.\d+ after validation [12] is not among the best "
+                                         r"[123] of \d trials, which have 0\.\d+ or more$")
+        self.check_shown(losers, stops)
+
+        # Nothing is repeated, a rebuilt database has the same stops, and the files agree with it.
+        self.assertEqual(self.run_scripted(slots=1).code, 0)
+        self.assertEqual(self.outcomes(), {"finished": TRIALS - len(losers), "stopped": len(losers)})
+        self.assertEqual(self.petlab("db", "check").code, 0)
+        self.assertEqual(self.petlab("db", "rebuild", "--db", "again.db", "--runs", "sweep.runs").code, 0)
+        self.assertEqual(self.stops("again.db"), stops)
+
+        # Resumed trials are not stopped again, and end as if they had never been stopped.
+        done = self.run_scripted("--resume-stopped", slots=1)
+        self.assertEqual(done.code, 0, done)
+        self.assertIn(f"{TRIALS} of {TRIALS} done, 0 running, 0 failed", done.err)
+        self.assertEqual(self.query(METRICS), self.query(METRICS, "whole.db"))
+        resumed = self.query("SELECT count(*) AS n FROM attempts WHERE resume_step > 0")
+        self.assertEqual(resumed, [{"n": len(losers)}])
+
+    def check_shown(self, losers, stops):
+        one = stops[0]
+        status = self.petlab("status").out
+        self.assertIn(f"{TRIALS - len(losers)} done, {len(losers)} stopped early", status)
+        self.assertRegex(status, r"\n  stopping early saved \d+ steps\n")
+        self.assertIn(f"{one['why']} (--resume-stopped continues it)", self.petlab("explain", one["trial_id"]).out)
+        plan = json.loads(self.petlab("plan", "sweep.yaml", "--json").out)
+        self.assertEqual({trial["id"] for trial in plan["trials"] if trial["state"] == "stopped early"}, losers)
+        # Every table says how many trials it leaves out.
+        done = self.petlab("results", "sweep.yaml", "--metric", "accuracy", "--split", "validation", "--by", "task")
+        self.assertRegex(done.out, rf"\(2\) +{len(losers)}\n")
+        self.assertIn(f"note: {len(losers)} of {TRIALS} trials have no result yet; {len(losers)} of these stopped early, "
+                      "so means are over the trials that continued", done.err)
+        self.assertIn(f"2 of {TRIALS} trials done ({len(losers)} stopped early)", self.petlab("report", "sweep").out)
+
+    def test_kills_change_no_decision(self):
+        losers = self.losers()
+        self.write_rule()
+        for point in ("stops_logged", "before_commit", "committed", "events_read", "ending_logged"):
+            for count in range(1, 100):
+                before = self.environment
+                self.environment = lambda: before() | {"PETLAB_FAULT_POINT": f"{point}:{count}"}
+                done = self.run_scripted("--db", f"{point}.db", "--runs", point, slots=1)
+                self.environment = before
+                if done.code == 0:
+                    break
+                self.assertEqual(done.code, -9, done)
+            self.assertGreater(count, 1)
+            self.assertEqual({row["trial_id"] for row in self.stops(f"{point}.db")}, losers, point)
+            self.assertEqual(self.petlab("db", "check", "--db", f"{point}.db").code, 0)
+
+    def test_rebuilding_halfway_changes_no_decision(self):
+        losers = self.losers()
+        self.write_rule()
+        before = self.environment
+        self.environment = lambda: before() | {"PETLAB_FAULT_POINT": "stops_logged:2"}
+        self.assertEqual(self.run_scripted(slots=1).code, -9)
+        self.environment = before
+        self.assertEqual(self.petlab("db", "rebuild", "--db", "again.db", "--runs", "sweep.runs").code, 0)
+        self.assertEqual(len(self.stops("again.db")), 2)
+        shutil.move(self.root / "again.db", self.root / "sweep.db")
+        for end in ("-wal", "-shm"):
+            (self.root / f"sweep.db{end}").unlink(missing_ok=True)
+        self.assertEqual(self.run_scripted(slots=1).code, 0)
+        self.assertEqual({row["trial_id"] for row in self.stops()}, losers)
+
+    def test_users_decide_after_the_rule(self):
+        losers = self.losers()
+        self.write_rule()
+        self.assertEqual(self.run_scripted(slots=1).code, 0)
+        one, other = sorted(losers)[:2]
+        # A retry lets it continue for good, a cancellation replaces the stop.
+        self.assertEqual(self.petlab("retry", one).code, 0)
+        self.assertEqual(self.petlab("cancel", other).code, 0)
+        done = self.run_scripted(slots=1)
+        self.assertEqual(done.code, 0, done)
+        self.assertIn(f"{TRIALS - len(losers) + 1} of {TRIALS} done, 0 running, 0 failed, 1 cancelled, "
+                      f"{len(losers) - 2} stopped early", done.err)
+        self.assertEqual(self.run_scripted("--resume-stopped", slots=1).code, 0)
+        states = self.petlab("status").out
+        self.assertIn(f"{TRIALS - 1} done, 1 cancelled", states)
+
+    def test_median(self):
+        losers = self.losers(below_median)
+        self.assertTrue(losers)
+        self.write_rule("stop_early: {rule: median, after: 2}\n")
+        self.assertEqual(self.run_scripted(slots=1).code, 0)
+        self.assertEqual({row["trial_id"] for row in self.stops()}, losers)
+
+
+if __name__ == "__main__":
+    main()
