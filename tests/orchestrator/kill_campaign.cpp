@@ -91,6 +91,7 @@ struct Options {
   double pace = 0.15;  // maximum seconds between kills
   bool keep = false;
   bool events = false;  // with a command for each event
+  bool early_stops = false;
 };
 
 // Counts of hits. Traces show which kinds of calls can be hit.
@@ -107,7 +108,8 @@ struct Tally {
   std::int64_t groups = 0;     // of starts together
   std::int64_t half_made = 0;  // groups after a start that was meant to leave incomplete claims
   std::map<std::string, std::int64_t> events;  // by kind
-  std::int64_t repeated = 0;                   // deliveries of an event beyond its first
+  std::size_t stops = 0;
+  std::int64_t repeated = 0;  // deliveries of an event beyond its first
   std::vector<std::string> problems;
   std::map<std::string, Call> known_calls;  // by name and path
   std::string next_call;                    // where to kill the next start
@@ -184,6 +186,7 @@ struct Tally {
     print_counts("fault points:", points);
     print_counts("stood still:", pauses);
     print_counts("calls:", calls);
+    if (stops > 0) std::cout << fmt::format("{} trials were stopped early\n", stops);
     if (!events.empty()) {
       print_counts("events:", events);
       std::cout << fmt::format("{:>8} of them delivered again\n", repeated);
@@ -211,9 +214,9 @@ fs::path make_sweep(const fs::path& folder, bool events) {
   std::ofstream(sweep) << R"(sweep: kill-campaign
 base:
   backbone: ./backbone
-  task: cola
+  task: sst2
   module.kind: adapter
-  user: {steps: 8, step_ms: 3, load_ms: 12, checkpoint_every: 2, metrics: 3}
+  user: {steps: 8, step_ms: 3, load_ms: 12, checkpoint_every: 2, metrics: 3, validate_every: 2}
 grid:
   seed: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24]
 )";
@@ -260,6 +263,7 @@ class Campaign {
     // Without this option, the runtime of a sanitized build must be loaded first.
     ::setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0);
     for (const std::string_view point : orchestrator::kFaultPoints) {
+      if (point == "stops_logged" && !options_.early_stops) continue;
       tally_.points[std::string(point)] = 0;
     }
     // A process whose parent is killed becomes our child, so we can see and reap it.
@@ -299,6 +303,7 @@ class Campaign {
     option("--worker", options_.worker);
     option("--retries", "1000000");
     option("--retry-delay", "1ms");
+    if (options_.early_stops) words.emplace_back("--resume-stopped");
     if (options_.events) {  // for the trials that hang
       option("--no-progress-limit", "500ms");
       option("--grace", "200ms");
@@ -465,6 +470,10 @@ class Campaign {
     if (wanted_.rows.empty()) tally_.problems.push_back("the undisturbed run recorded nothing");
     if (server_) check_events(database);
     tally_.events.clear();
+    if (!options_.early_stops) return;
+    // Every trial that this rule stops is continued by a later start, so the results are the same.
+    std::ofstream(sweep_, std::ios::app)
+        << "stop_early: {rule: halving, metric: accuracy, at: [1, 2, 3], keep: 1/3}\n";
   }
 
   void round() {
@@ -520,6 +529,9 @@ class Campaign {
           "the start after the complete one did not end with exit code {}", complete_code_));
     }
     check(database, runs);
+    if (options_.early_stops) {
+      tally_.stops += results::query(database, "SELECT 1 FROM early_stops").rows.size();
+    }
     if (server_) check_events(database);
   }
 
@@ -887,6 +899,7 @@ int main(int argc, char** argv) {
   app.add_option("--slots", options.slots, "workers at once");
   app.add_option("--pace", options.pace, "seconds between kills, at most");
   app.add_flag("--events", options.events, "also check the events of PETLAB_ON_EVENT");
+  app.add_flag("--early-stops", options.early_stops, "stop and resume trials that lose");
   app.add_flag("--keep", options.keep, "leave the folder there");
   CLI11_PARSE(app, argc, argv);
   try {

@@ -22,6 +22,8 @@ std::optional<Call> call_from(const std::string& line, const std::filesystem::pa
       {std::regex("[0-9]+-[0-9]+-[0-9a-f]{8}\\.(lock|run)"), "*-????????.$1"},
       {std::regex("[0-9]+-[0-9]+-[0-9a-f]{8}\\.cpu-[0-9]+(?:\\.[0-9]+)?\\.lock(\\.asked)?"),
        "*.cpu-*.lock$1"},
+      {std::regex("[0-9]+-[0-9a-f]{8}\\.json"), "*-????????.json"},  // posts in the inbox
+      {std::regex("[0-9]+-[0-9a-f]{8}\\.json\\.[A-Za-z0-9]{6}"), "*-????????.json.??????"},
       {std::regex("step-[0-9]+\\.txt"), "step-*.txt"},
       {std::regex("cpu-[0-9]+(\\.[0-9]+)?\\.lock"), "cpu-*.lock"},
       {std::regex("\\.[0-9]+\\.new-[0-9]+"), ".*.new-*"},

@@ -235,9 +235,9 @@ void WorkerProcess::take_step() {
   ++step_;
   state_ = mixed(state_ ^ static_cast<std::uint64_t>(step_));
   write(protocol::Progress{step_, kSteps, unit(state_)});
-  write(protocol::Metric{step_, "train", "cola", "loss", unit(mixed(state_))});
+  write(protocol::Metric{step_, "train", "sst2", "loss", unit(mixed(state_))});
   if (step_ % 2 == 0) {
-    write(protocol::Metric{step_, "validation", "cola", "accuracy", unit(mixed(state_ + 1000))});
+    write(protocol::Metric{step_, "validation", "sst2", "accuracy", unit(mixed(state_ + 1000))});
     if (step_ < kSteps) write_checkpoint();
   }
   later(world_.up_to(kLongestStep), [this] { take_step(); });
@@ -252,7 +252,7 @@ void WorkerProcess::write_checkpoint() {
 }
 
 void WorkerProcess::finish() {
-  write(protocol::Metric{step_, "test", "cola", "score", unit(mixed(state_))});
+  write(protocol::Metric{step_, "test", "sst2", "score", unit(mixed(state_))});
   protocol::Finished finished;
   finished.step = step_;
   write(finished, true);

@@ -58,7 +58,10 @@ class Simulation {
     }
     const std::size_t trials = 1 + world_.below(kMostTrials);
     const std::size_t orchestrators = 2 + world_.below(kMostOrchestrators - 1);
-    sweep_ = &sweeps.of(plan.trials > 0 ? plan.trials : disturbed ? trials : kMostTrials);
+    sweep_ = &sweeps.of(plan.trials > 0 ? plan.trials
+                        : disturbed     ? trials
+                                        : kMostTrials,
+                        is("stops"));
     most_alive_ = plan.orchestrators > 0 ? plan.orchestrators : disturbed ? orchestrators : 1;
     spaces_ = world_.chance(0.2) ? 2 : 1;
     retries_ = 1'000'000;
@@ -103,6 +106,8 @@ class Simulation {
     options.run.grace = grace_;
     options.run.no_progress_limit = silence_;
     options.run.worker_numerics = "1";
+    // Every trial that a rule stopped is continued in the end, so the results are the same.
+    options.run.resume_stopped = !is_striking_ || world_.chance(0.1);
     options.run.rerun_all = is_striking_ && is("user") && world_.chance(0.1);
     orchestrators_.push_back(std::make_unique<SimulatedOrchestrator>(
         workers_, folder_, *sweep_, sweeps_.locations(), std::move(options), disturbance_));
@@ -223,7 +228,7 @@ class Simulation {
     world_.note("fate rests");
     for (const std::string& trial : ids_) {
       const results::TrialFacts facts = user_->read().trial_facts(std::vector{trial}).front();
-      if (facts.cancelled) {
+      if (facts.cancelled && facts.stopped_early.empty()) {
         orchestrator::decide(*user_, folder_.runs, trial,
                              {protocol::Decision::What::uncancel, 0, world_.wall_seconds()});
       }
@@ -290,6 +295,16 @@ class Simulation {
               fmt::format("attempt {}/{} is open, but not the last", facts.trial_id, number));
         }
       }
+      if (!facts.stopped_early.empty()) {
+        const std::int64_t last = facts.attempts.back().attempt.number;
+        const auto [stopped, is_new] = stopped_.try_emplace(facts.trial_id, last);
+        if (is_new) world_.count("trials stopped early");
+        if (std::exchange(stopped->second, last) < last) {
+          world_.fault(facts.trial_id + " was stopped early and is claimed");
+        }
+      } else {
+        stopped_.erase(facts.trial_id);
+      }
       if (open > 1) world_.fault(facts.trial_id + " has several open attempts");
       if (count > 1) world_.fault(facts.trial_id + " was computed twice");
     }
@@ -350,6 +365,7 @@ class Simulation {
   std::optional<results::Store> user_;
   std::vector<std::unique_ptr<SimulatedOrchestrator>> orchestrators_;
   std::map<std::pair<std::string, std::int64_t>, Outcome> outcomes_;
+  std::map<std::string, std::int64_t> stopped_;  // by a rule; the last attempt then
   std::int64_t version_ = -1;
   bool is_striking_ = false, rebooted_ = false;
 };
@@ -357,8 +373,8 @@ class Simulation {
 }  // namespace
 
 const std::vector<std::string>& disturbances() {
-  static const std::vector<std::string> kinds = {"death", "disk", "pause",  "workers",
-                                                 "power", "user", "signals"};
+  static const std::vector<std::string> kinds = {"death", "disk", "pause",   "workers",
+                                                 "power", "user", "signals", "stops"};
   return kinds;
 }
 
@@ -375,14 +391,18 @@ void Tally::add(const Tally& other) {
 SimulatedSweeps::SimulatedSweeps(const fs::path& folder) : empty_(folder / "empty.db") {
   write_unread_backbone(folder / "backbone");
   locations_.home = folder / "home";
-  for (std::size_t trials = 1; trials <= kMostTrials; ++trials) {
-    const fs::path file = folder / fmt::format("{}.yaml", trials);
+  for (std::size_t which = 0; which < 2 * kMostTrials; ++which) {
+    const std::size_t trials = 1 + which % kMostTrials;
+    const fs::path file = folder / fmt::format("{}.yaml", which);
     {
       std::ofstream out(file);
-      out << "sweep: simulated\nbase:\n  backbone: ./backbone\n  task: cola\n"
+      out << "sweep: simulated\nbase:\n  backbone: ./backbone\n  task: sst2\n"
              "  module.kind: adapter\nvariants:\n";
       for (std::size_t seed = 1; seed <= trials; ++seed) {
         out << fmt::format("  v{0}: {{seed: {0}}}\n", seed);
+      }
+      if (which >= kMostTrials) {
+        out << "stop_early: {rule: halving, metric: accuracy, at: [1, 2], keep: 1/2}\n";
       }
     }
     sweeps_.push_back(sweeps::load_sweep(file, locations_));

@@ -37,13 +37,16 @@ struct Tally {
   void add(const Tally& other);
 };
 
-/// The sweeps of one to six trials, and the results of an undisturbed run of the largest.
+/// The sweeps of one to six trials, with and without a rule that stops some early, and the results
+/// of an undisturbed run of the largest.
 class SimulatedSweeps {
  public:
   /// `folder` is created.
   explicit SimulatedSweeps(const std::filesystem::path& folder);
 
-  const sweeps::Sweep& of(std::size_t trials) const { return sweeps_.at(trials - 1); }
+  const sweeps::Sweep& of(std::size_t trials, bool with_rule = false) const {
+    return sweeps_.at(trials - 1 + (with_rule ? kMostTrials : 0));
+  }
   const sweeps::Locations& locations() const { return locations_; }
   /// An empty database: creating one takes longer than most seeds.
   const std::filesystem::path& empty() const { return empty_; }
