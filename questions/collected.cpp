@@ -15,7 +15,13 @@ Collected::Collected(const results::ScoreReader& reader, const results::ScoreQue
     const auto [tasks, is_new] =
         task_codes.emplace(trial.tasks, static_cast<std::uint32_t>(tasks_.size()));
     if (is_new) tasks_.push_back(results::listed(trial.tasks));
-    Row row{trial.key, tasks->second, trial.configuration, trial.has_result, trial.stopped_early, scores_.size(), 0};
+    Row row{trial.key,
+            tasks->second,
+            trial.configuration,
+            trial.has_result,
+            trial.stopped_early,
+            scores_.size(),
+            0};
     for (std::size_t i = 0; i < question_fields_; ++i) note(columns_[i], trial.fields[i], codes_);
     for (std::size_t i = 0; i < trial.configuration_values.size(); ++i) {
       note(columns_[question_fields_ + i], trial.configuration_values[i], configurations_);

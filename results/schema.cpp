@@ -321,7 +321,8 @@ void complete_version_1(Connection& connection) {
 
 void add_early_stops(Connection& connection) {
   connection.exec(
-      "CREATE TABLE IF NOT EXISTS early_stops (trial INTEGER PRIMARY KEY REFERENCES trials, after_attempt "
+      "CREATE TABLE IF NOT EXISTS early_stops (trial INTEGER PRIMARY KEY REFERENCES trials, "
+      "after_attempt "
       "INTEGER NOT NULL, why TEXT NOT NULL, decided_at REAL)");
 }
 

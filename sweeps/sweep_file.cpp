@@ -24,7 +24,8 @@ constexpr std::size_t kMostSweepBytes = 4 * base::kMaxYamlBytes;
 void check_early_stop(const SweepDraft& draft, const Sweep& sweep, base::FileProblems& problems) {
   if (!draft.early_stop) return;
   const std::string& metric = draft.early_stop->metric;
-  for (const auto& [name, task] : sweep.tasks) {
+  for (const auto& named : sweep.tasks) {
+    const TaskDeclaration& task = named.second;
     const std::vector<std::string> compared =
         metric.empty() ? task.select_by : std::vector<std::string>{metric};
     const bool has_all = std::all_of(compared.begin(), compared.end(), [&](const auto& each) {
@@ -34,7 +35,7 @@ void check_early_stop(const SweepDraft& draft, const Sweep& sweep, base::FilePro
     if (has_all && !compared.empty()) continue;
     problems.add(draft.early_stop_line, "stop_early.metric",
                  compared.empty() ? "nothing" : fmt::format("{}", fmt::join(compared, ", ")),
-                 fmt::format("a metric of task {} whose better direction is known{}{}", name,
+                 fmt::format("a metric of task {} whose better direction is known{}{}", task.name,
                              task.metrics.empty() ? "" : ": ", fmt::join(task.metrics, ", ")));
   }
 }

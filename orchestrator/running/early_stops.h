@@ -57,7 +57,7 @@ class EarlyStops {
   RunContext& context_;
   RunState& state_;
   ScoreText text_;
-  std::vector<Trial> trials_;  // by the index in the sweep; empty until the first validation
+  std::vector<Trial> trials_;         // by the index in the sweep; empty until the first validation
   std::vector<std::int64_t> judged_;  // the last attempt of each trial that was judged
   std::int64_t version_ = 0;          // of the database, when scores were loaded
   EventLoop::Time loaded_;

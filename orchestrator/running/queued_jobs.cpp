@@ -10,6 +10,7 @@
 #include "orchestrator/records/attempt_directory.h"
 #include "orchestrator/recovery/recovery.h"
 #include "protocol/attempt_log.h"
+#include "results/decisions.h"
 
 namespace petlab::orchestrator {
 
@@ -56,8 +57,12 @@ void QueuedJobs::adopt_orphans() {
         if (trial) state_.trials.replan(*trial);
       } else if (trial) {
         adopt(attempt, *trial);
-        if (state_.trials.at(*trial).cancelled)
-          state_.stop(*trial, Verdict::cancelled, context_.loop.now());
+        if (state_.trials.at(*trial).cancelled) {
+          const bool by_rule =
+              results::early_stops(context_.store.read()).contains(attempt.attempt.trial_id);
+          state_.stop(*trial, by_rule ? Verdict::stopped_early : Verdict::cancelled,
+                      context_.loop.now());
+        }
         ++adopted;
       } else {
         adopt_stray(attempt);

@@ -1,5 +1,6 @@
 #include "orchestrator/planning/early_stop.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -7,6 +8,7 @@
 
 using namespace petlab;
 using orchestrator::ComparedTrial;
+using orchestrator::most_saved;
 using orchestrator::Score;
 using sweeps::EarlyStopRule;
 

@@ -309,9 +309,9 @@ TEST_CASE("Locations come from the given environment", "[sweeps]") {
 }
 
 TEST_CASE("Trial states have their documented names", "[sweeps]") {
-  const std::vector<std::string> words = {"new",    "running", "interrupted", "done",
-                                          "cached", "stale",   "failed",      "cancelled",
-                                          "stopped early"};
+  const std::vector<std::string> words = {"new",    "running",   "interrupted",
+                                          "done",   "cached",    "stale",
+                                          "failed", "cancelled", "stopped early"};
   for (const std::string& word : words) {
     REQUIRE(trial_state_from(word).has_value());
     CHECK(to_string(*trial_state_from(word)) == word);
