@@ -285,22 +285,37 @@ std::vector<protocol::Metric> validation_metrics(const Reader& reader, const Att
   });
 }
 
-void each_validation(
-    const Reader& reader, const std::string& sweep,
-    const std::function<void(const std::string& trial_id, const protocol::Metric&)>& take) {
+void record_judged(Batch& batch, const AttemptRef& attempt, std::int64_t step) {
+  writing(batch, "record validations", [&](Connection& connection) {
+    Query(connection,
+          "INSERT INTO judged_validations VALUES (?1, ?2) ON CONFLICT (attempt) DO UPDATE SET step "
+          "= max(step, ?2)")
+        .with(attempt.key)
+        .with(step)
+        .run();
+  });
+}
+
+void each_validation(const Reader& reader, const std::string& sweep,
+                     const std::function<void(const Validation&)>& take) {
   Connection& connection = connection_of(reader);
   reading(connection, [&] {
     Query rows(connection,
-               "SELECT t.trial_id, v.step, s.task, s.name, v.value FROM (SELECT DISTINCT trial "
-               "FROM sweep_trials WHERE sweep = (SELECT key FROM sweeps WHERE name = ?1)) m CROSS "
-               "JOIN trials t ON t.key = m.trial CROSS JOIN attempts a ON a.trial = t.key AND "
-               "a.number > coalesce((SELECT max(after_attempt) FROM renewals WHERE trial = t.key), "
-               "0) CROSS JOIN metric_values v ON v.attempt = a.key CROSS JOIN series s ON s.key = "
-               "v.series WHERE s.split = 'validation' ORDER BY t.key, a.number, v.seq");
+               "SELECT t.trial_id, a.key, a.number, v.step, s.task, s.name, v.value, v.step <= "
+               "coalesce(j.step, -1) FROM (SELECT DISTINCT trial FROM sweep_trials WHERE sweep = "
+               "(SELECT key FROM sweeps WHERE name = ?1)) m CROSS JOIN trials t ON t.key = m.trial "
+               "CROSS JOIN attempts a ON a.trial = t.key AND a.number > coalesce((SELECT "
+               "max(after_attempt) FROM renewals WHERE trial = t.key), 0) CROSS JOIN metric_values "
+               "v ON v.attempt = a.key CROSS JOIN series s ON s.key = v.series LEFT JOIN "
+               "judged_validations j ON j.attempt = a.key WHERE s.split = 'validation' ORDER BY "
+               "t.key, a.number, v.seq");
     rows.with(sweep);
     while (rows.step()) {
-      take(rows.text(0),
-           {rows.integer(1), "validation", rows.text(2), rows.text(3), rows.maybe_real(4)});
+      const std::string trial_id = rows.text(0);
+      take({trial_id,
+            {rows.integer(1), trial_id, rows.integer(2)},
+            {rows.integer(3), "validation", rows.text(4), rows.text(5), rows.maybe_real(6)},
+            rows.integer(7) != 0});
     }
   });
 }

@@ -86,11 +86,19 @@ std::vector<ProgressFacts> open_progress(const Reader& reader);
 std::vector<protocol::Metric> validation_metrics(const Reader& reader, const AttemptRef& attempt,
                                                  std::int64_t& from_seq);
 
-/// Calls `take` with the id and each metric of split `validation` of the sweep's trials: those of
-/// a trial one after another, by attempt, in order. Attempts whose results are to be recomputed are
-/// left out.
-void each_validation(
-    const Reader& reader, const std::string& sweep,
-    const std::function<void(const std::string& trial_id, const protocol::Metric&)>& take);
+/// Notes that the attempt's validations up to this step were judged by a rule of its sweep.
+void record_judged(Batch& batch, const AttemptRef& attempt, std::int64_t step);
+
+/// A metric of split `validation`.
+struct Validation {
+  const std::string& trial_id;
+  AttemptRef attempt;
+  protocol::Metric metric;
+  bool judged = false;  ///< see record_judged()
+};
+/// Calls `take` with all of the sweep's trials: those of a trial one after another, by attempt, in
+/// order. Attempts whose results are to be recomputed are left out.
+void each_validation(const Reader& reader, const std::string& sweep,
+                     const std::function<void(const Validation&)>& take);
 
 }  // namespace petlab::results

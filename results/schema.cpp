@@ -322,8 +322,10 @@ void complete_version_1(Connection& connection) {
 void add_early_stops(Connection& connection) {
   connection.exec(
       "CREATE TABLE IF NOT EXISTS early_stops (trial INTEGER PRIMARY KEY REFERENCES trials, "
-      "after_attempt "
-      "INTEGER NOT NULL, why TEXT NOT NULL, decided_at REAL)");
+      "after_attempt INTEGER NOT NULL, why TEXT NOT NULL, decided_at REAL); CREATE TABLE IF NOT "
+      "EXISTS judged_validations (attempt INTEGER PRIMARY KEY REFERENCES attempts, step INTEGER "
+      "NOT "
+      "NULL)");
 }
 
 // The first step updates version 1 to 2, the second 2 to 3, and so on. Released steps never change.

@@ -28,6 +28,7 @@ void store(const Changes& changes, Ingest& ingest, results::Batch& batch) {
   }
   // Each follows the events on which it is based.
   for (const auto& [attempt, ending] : changes.endings) batch.record_ending(attempt, ending);
+  for (const auto& judged : changes.judged) record_judged(batch, judged.attempt, judged.step);
   for (const auto& stopped : changes.stopped) {
     store_decision(batch, stopped.trial_id, stopped.decision);
   }

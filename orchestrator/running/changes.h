@@ -46,7 +46,13 @@ struct Changes {
     std::size_t trial = 0;
     protocol::Decision decision;
   };
+  /// The last step whose validation was judged.
+  struct Judged {
+    results::AttemptRef attempt;
+    std::int64_t step = 0;
+  };
   std::vector<Validated> validated;
+  std::vector<Judged> judged;
   std::vector<Stopped> stopped;
   std::filesystem::path post;     // of these decisions, to be removed after the commit
   std::vector<std::size_t> over;  // trials with an attempt that is over, however it ended

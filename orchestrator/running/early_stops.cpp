@@ -44,7 +44,7 @@ ScoreText text_of(const sweeps::Sweep& sweep) {
 }  // namespace
 
 EarlyStops::EarlyStops(RunContext& context, RunState& state)
-    : context_(context), state_(state), judged_(state.trials.size()) {
+    : context_(context), state_(state), looked_at_(state.trials.size()) {
   if (context.sweep.early_stop) text_ = text_of(context.sweep);
 }
 
@@ -63,13 +63,17 @@ void EarlyStops::load() {
   const results::Reader& reader = context_.store.read();
   version_ = reader.data_version();
   loaded_ = context_.loop.now();
-  results::each_validation(reader, context_.sweep.name,
-                           [&](const std::string& id, const protocol::Metric& metric) {
-                             const std::optional<std::size_t> trial = state_.trials.find(id);
-                             if (!trial) return;
-                             if (const auto score = trials_[*trial].reader.add(metric))
-                               add(trials_[*trial], *score);
-                           });
+  results::each_validation(reader, context_.sweep.name, [&](const results::Validation& one) {
+    const std::optional<std::size_t> found = state_.trials.find(one.trial_id);
+    if (!found) return;
+    Trial& trial = trials_[*found];
+    if (trial.attempt.number != one.attempt.number) trial.unjudged.clear();
+    trial.attempt = one.attempt;
+    const std::optional<ValidationScore> score = trial.reader.add(one.metric);
+    if (!score) return;
+    add(trial, *score);
+    if (!one.judged) trial.unjudged.push_back(score->step);
+  });
   for (const auto& [id, stop] : results::early_stops(reader)) {
     if (const auto trial = state_.trials.find(id)) trials_[*trial].exempt = true;
   }
@@ -87,9 +91,9 @@ std::size_t EarlyStops::add(Trial& trial, const ValidationScore& score) {
   return static_cast<std::size_t>(at) + 1;
 }
 
-bool EarlyStops::judge(std::size_t trial, std::int64_t attempt,
-                       std::span<const std::size_t> validations, Decisions& decisions) {
-  if (trials_[trial].exempt || state_.trials.at(trial).cancelled) return false;
+void EarlyStops::judge(std::size_t trial, const results::AttemptRef& attempt,
+                       std::span<const std::size_t> validations, Changes& changes) {
+  if (trials_[trial].exempt || state_.trials.at(trial).cancelled) return;
   std::vector<ComparedTrial> all;
   std::size_t own = 0;
   for (std::size_t at = 0; at < trials_.size(); ++at) {
@@ -104,12 +108,22 @@ bool EarlyStops::judge(std::size_t trial, std::int64_t attempt,
     const auto why = why_stop(*context_.sweep.early_stop, text_, all, own, validation);
     if (!why) continue;
     trials_[trial].exempt = true;
-    decisions.emplace_back(state_.trials.at(trial).id(),
-                           protocol::Decision{protocol::Decision::What::stop_early, attempt,
-                                              context_.loop.wall_seconds(), *why});
-    return true;
+    changes.stopped.push_back(
+        {attempt.trial_id, trial,
+         protocol::Decision{protocol::Decision::What::stop_early, attempt.number,
+                            context_.loop.wall_seconds(), *why}});
+    return;
   }
-  return false;
+}
+
+void EarlyStops::log_stops(Changes& changes) const {
+  if (changes.stopped.empty()) return;
+  std::vector<std::pair<std::string, protocol::Decision>> decisions;
+  for (const auto& stopped : changes.stopped) {
+    decisions.emplace_back(stopped.trial_id, stopped.decision);
+  }
+  changes.post = log_decisions(context_.options.runs, decisions);
+  fault_point("stops_logged");
 }
 
 void EarlyStops::judge(Changes& changes) {
@@ -123,49 +137,51 @@ void EarlyStops::judge(Changes& changes) {
     Trial& trial = trials_[validated.trial];
     for (const protocol::Metric& metric : validated.metrics) {
       const std::optional<ValidationScore> score = trial.reader.add(metric);
-      if (score) validations[validated.trial].push_back(add(trial, *score));
+      if (!score) continue;
+      validations[validated.trial].push_back(add(trial, *score));
+      changes.judged.push_back({validated.attempt, score->step});
     }
   }
-  Decisions decisions;
   for (const Changes::Validated& validated : changes.validated) {
-    const auto judged = validations.find(validated.trial);
-    if (judged == validations.end()) continue;
-    judged_[validated.trial] = validated.attempt.number;
-    const std::vector<std::size_t> numbers = std::exchange(judged->second, {});
-    if (!validated.is_over &&
-        judge(validated.trial, validated.attempt.number, numbers, decisions)) {
-      changes.stopped.push_back({decisions.back().first, validated.trial, decisions.back().second});
-    }
+    const std::vector<std::size_t> numbers = std::exchange(validations[validated.trial], {});
+    if (!validated.is_over) judge(validated.trial, validated.attempt, numbers, changes);
   }
-  if (decisions.empty()) return;
-  changes.post = log_decisions(context_.options.runs, decisions);
-  fault_point("stops_logged");
+  log_stops(changes);
 }
 
 void EarlyStops::judge_interrupted() {
   if (!context_.sweep.early_stop) return;
   std::vector<std::size_t> interrupted;
-  for (std::size_t trial = 0; trial < state_.trials.size(); ++trial) {
-    const SweepMember& member = state_.trials.at(trial);
-    const bool waits = member.standing == Standing::waiting &&
-                       member.plan.state == sweeps::TrialState::interrupted;
-    if (waits && judged_[trial] < member.plan.latest) interrupted.push_back(trial);
+  for (std::size_t at = 0; at < state_.trials.size(); ++at) {
+    const SweepMember& member = state_.trials.at(at);
+    if (member.standing != Standing::waiting || looked_at_[at] >= member.plan.latest) continue;
+    looked_at_[at] = member.plan.latest;
+    interrupted.push_back(at);
   }
   if (interrupted.empty()) return;
   load();
-  Decisions decisions;
-  std::vector<std::size_t> stopped;
-  for (const std::size_t trial : interrupted) {
-    judged_[trial] = state_.trials.at(trial).plan.latest;
-    const std::size_t last = trials_[trial].scores.size();
-    if (last > 0 && judge(trial, judged_[trial], {&last, 1}, decisions)) stopped.push_back(trial);
+  Changes changes;
+  for (const std::size_t at : interrupted) {
+    const Trial& trial = trials_[at];
+    if (trial.attempt.number != looked_at_[at] || trial.unjudged.empty()) continue;
+    std::vector<std::size_t> validations;
+    for (const std::int64_t step : trial.unjudged) {
+      validations.push_back(static_cast<std::size_t>(std::ranges::upper_bound(trial.steps, step) -
+                                                     trial.steps.begin()));
+    }
+    changes.judged.push_back({trial.attempt, trial.unjudged.back()});
+    judge(at, trial.attempt, validations, changes);
   }
-  decide(context_.store, context_.options.runs, decisions);
-  for (const std::size_t trial : stopped) {
-    SweepMember& member = state_.trials.at(trial);
-    member.cancelled = true;
-    state_.trials.replan(trial);
-    context_.observer.trial_over(member.id(), member.plan.state, member.plan.why, "");
+  if (changes.judged.empty()) return;
+  log_stops(changes);
+  results::Batch batch = context_.store.begin();
+  store(changes, context_.ingest, batch);
+  batch.commit();
+  settle(changes);
+  for (const Changes::Stopped& stopped : changes.stopped) {
+    state_.trials.replan(stopped.trial);
+    const TrialPlan& plan = state_.trials.at(stopped.trial).plan;
+    context_.observer.trial_over(stopped.trial_id, plan.state, plan.why, "");
   }
 }
 

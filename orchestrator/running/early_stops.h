@@ -4,7 +4,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "orchestrator/planning/early_stop.h"
@@ -16,9 +15,9 @@
 namespace petlab::orchestrator {
 
 /// Stops trials that lose, by the rule of the sweep (planning/early_stop.h) and the scores in the
-/// database. A trial is judged when a validation of it is stored, in the same transaction. What a
-/// dead run left is stored without it, so an interrupted trial is judged before it resumes, at its
-/// last validation. Trials that the user let continue after a stop are never stopped again.
+/// database. A trial is judged after each validation, in the transaction that stores it. Those that
+/// a dead run left were stored by its recovery, so they are judged before the trial resumes. Trials
+/// that the user let continue after a stop are never stopped again.
 class EarlyStops {
  public:
   EarlyStops(RunContext& context, RunState& state);
@@ -41,25 +40,26 @@ class EarlyStops {
     ValidationScores reader;
     std::vector<std::int64_t> steps;  // of its validations, ascending
     std::vector<Score> scores;
+    results::AttemptRef attempt;         // the last one with a validation
+    std::vector<std::int64_t> unjudged;  // the steps of its validations that were not judged
     bool exempt = false;
   };
 
   void load();
   /// Adds the score to the trial's. Returns the number of that validation, from 1.
   static std::size_t add(Trial& trial, const ValidationScore& score);
-  using Decisions = std::vector<std::pair<std::string, protocol::Decision>>;
-  /// Adds a decision if the trial is to be stopped by one of its validations.
-  bool judge(std::size_t trial, std::int64_t attempt, std::span<const std::size_t> validations,
-             Decisions& decisions);
-  std::optional<std::string> why_stopped(std::size_t trial,
-                                         std::span<const std::size_t> validations) const;
+  /// Judges the trial after each of these validations, and adds a stop to the changes.
+  void judge(std::size_t trial, const results::AttemptRef& attempt,
+             std::span<const std::size_t> validations, Changes& changes);
+  /// Writes the decisions of these stops to their files.
+  void log_stops(Changes& changes) const;
 
   RunContext& context_;
   RunState& state_;
   ScoreText text_;
-  std::vector<Trial> trials_;         // by the index in the sweep; empty until the first validation
-  std::vector<std::int64_t> judged_;  // the last attempt of each trial that was judged
-  std::int64_t version_ = 0;          // of the database, when scores were loaded
+  std::vector<Trial> trials_;  // by the index in the sweep; empty until the first validation
+  std::vector<std::int64_t> looked_at_;  // by judge_interrupted(): the last attempt of each trial
+  std::int64_t version_ = 0;             // of the database, when scores were loaded
   EventLoop::Time loaded_;
 };
 
