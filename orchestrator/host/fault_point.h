@@ -19,11 +19,11 @@ void arm_fault_point(std::string_view text);
 
 /// All fault points of a local run. docs/internals/fault-points.md lists the writes before and
 /// after each. The kill campaign must hit all of them.
-inline constexpr std::array<std::string_view, 16> kFaultPoints = {
-    "before_commit",    "committed",     "claimed",        "directory_made",   "given",
-    "events_read",      "ending_logged", "recover_forget", "recover_ingested", "recover_logged",
-    "recover_recorded", "recover_done",  "recover_swept",  "facts_read",       "planned",
-    "stops_logged"};
+inline constexpr std::array<std::string_view, 17> kFaultPoints = {
+    "before_commit",  "committed",        "claimed",       "directory_written", "directory_made",
+    "given",          "events_read",      "ending_logged", "recover_forget",    "recover_ingested",
+    "recover_logged", "recover_recorded", "recover_done",  "recover_swept",     "facts_read",
+    "planned",        "stops_logged"};
 
 /// Fault points of Slurm runs, which the kill campaign does not cover.
 inline constexpr std::array<std::string_view, 4> kSlurmFaultPoints = {

@@ -19,6 +19,7 @@
 #include "base/files.h"
 #include "base/shallow_json.h"
 #include "orchestrator/host/error.h"
+#include "orchestrator/host/fault_point.h"
 #include "protocol/attempt_log.h"
 #include "protocol/trial_file_text.h"
 #include "results/code.h"
@@ -91,12 +92,13 @@ bool make_attempt_directory(const protocol::TrialDirectory& directory,
     std::filesystem::remove_all(unfinished, ignored);
     if (mkdir(unfinished.c_str(), 0777) != 0) fail(unfinished, "cannot be created");
   }
+  const auto give_up = [&] { std::filesystem::remove_all(unfinished, ignored); };
   try {
     if (!checkpoint.empty()) {
       const std::filesystem::path kept = unfinished / begun.resume->checkpoint;
       make_folders(kept.parent_path());
       if (!link_or_copy(checkpoint, kept)) {
-        std::filesystem::remove_all(unfinished, ignored);
+        give_up();
         return false;
       }
     }
@@ -105,13 +107,17 @@ bool make_attempt_directory(const protocol::TrialDirectory& directory,
     write_new(unfinished / directory.trial_json().filename(),
               protocol::trial_file_text(directory.trial_json(), trial));
     protocol::log_begun(unfinished / directory.attempt_log().filename(), begun);
-    // rename() replaces only empty folders, and attempt folders never are empty.
-    if (rename(unfinished.c_str(), directory.folder().c_str()) != 0) {
-      fail(directory.folder(), "cannot be created");
-    }
   } catch (...) {
-    std::filesystem::remove_all(unfinished, ignored);
+    give_up();
     throw;
+  }
+  fault_point("directory_written");
+  // rename() replaces only empty folders, and attempt folders never are empty.
+  if (rename(unfinished.c_str(), directory.folder().c_str()) != 0) {
+    const int error = errno;
+    give_up();
+    errno = error;
+    fail(directory.folder(), "cannot be created");
   }
   return true;
 }

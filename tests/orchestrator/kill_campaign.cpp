@@ -717,7 +717,7 @@ class Campaign {
       if (line.starts_with(point)) {
         const std::string name = line.substr(point.size());
         ++tally_.points[name];
-        if (name == "directory_made") tally_.kill_next_at("remove */disturbed.runs/*/.*.new-*");
+        if (name == "directory_written") tally_.kill_next_at("remove */disturbed.runs/*/.*.new-*");
         ++tally_.targets["orchestrator at a fault point"];
       } else if (line.starts_with(call)) {
         const std::optional<Call> kind = call_from(line.substr(call.size()), folder_);
