@@ -13,7 +13,8 @@
 // most one result that counts; an attempt that is over stays as it ended. Checked by the workers:
 // no two train a trial at the same time, and none is killed while it stops in time. Checked at the
 // end: every trial is done, or failed if it always fails; results equal those of an undisturbed run
-// to the last digit, in a rebuilt database too; no lock and no incomplete file is left.
+// to the last digit, in a rebuilt database too; no lock (a living worker would hold one) and no
+// incomplete folder is left. A broken invariant of petlab also fails the seed.
 //
 //   simulation --seeds 1000            seeds 1 to 1000
 //   simulation --first 17 --seeds 1    one seed, with the last lines of its story

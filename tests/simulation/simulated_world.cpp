@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/invariant.h"
 #include "base/process_handle.h"
 #include "orchestrator/host/fault_point.h"
 #include "orchestrator/host/wall_clock.h"
@@ -105,6 +106,11 @@ extern "C" pid_t getpid() noexcept {
 }
 
 namespace petlab::base {
+
+// Fails the seed, which is then simplified and printed.
+void end_for_broken_invariant(const std::string& what, const char*, int) {
+  throw std::logic_error("a broken invariant: " + what);
+}
 
 // The descriptor only shows that the handle is not empty.
 ProcessHandle::ProcessHandle(pid_t pid) : pid_(pid) {
