@@ -39,11 +39,11 @@ struct Curve {
 std::vector<Curve> curves_of(const results::Reader& reader, const std::string& sweep,
                              const std::string& metric) {
   std::map<std::string, std::map<std::int64_t, Score>> by_step;
-  results::each_validation(reader, sweep, [&](const std::string& id, const protocol::Metric& one) {
+  results::each_validation(reader, sweep, [&](const results::Validation& one) {
     sweeps::TaskDeclaration task;
-    task.name = one.task;
-    const auto score = orchestrator::ValidationScores({&task}, metric).add(one);
-    if (score) by_step[id][score->step] = score->score;
+    task.name = one.metric.task;
+    const auto score = orchestrator::ValidationScores({&task}, metric).add(one.metric);
+    if (score) by_step[one.trial_id][score->step] = score->score;
   });
   std::vector<Curve> curves;
   std::size_t longest = 0;
