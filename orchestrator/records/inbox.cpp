@@ -63,7 +63,11 @@ std::filesystem::path post_to_inbox(const std::filesystem::path& runs,
 bool read_inbox(results::Store& store, const std::filesystem::path& runs) {
   std::vector<std::filesystem::path> read;
   for (const std::filesystem::path& file : base::entries_of(inbox_folder(runs))) {
-    if (file.extension() != ".json") continue;  // still being written
+    if (file.extension() != ".json") {
+      // Still being written, or its writer was killed: no other one has that name.
+      base::remove_abandoned_writes(file.parent_path() / file.stem());
+      continue;
+    }
     std::istringstream lines(base::read_file_if_any(file, kLargestPost).value_or(""));
     read.push_back(file);
     std::vector<results::RemarkSubject> subjects;

@@ -48,6 +48,17 @@ class HalfMadeFiles(ScriptedWorld):
                 self.assertEqual(self.run_scripted().code, 0)
                 self.assertFalse(made.exists())
 
+    def test_an_abandoned_post_is_removed_and_one_that_is_being_written_is_not(self):
+        inbox = self.root / "sweep.runs/.inbox"
+        inbox.mkdir(parents=True)
+        post = inbox / "12345-0123abcd.json.aBcDeF"
+        with open(post, "x") as being_written:
+            fcntl.flock(being_written, fcntl.LOCK_EX)
+            self.assertEqual(self.run_scripted().code, 0)
+            self.assertTrue(post.exists())
+        self.assertEqual(self.run_scripted().code, 0)
+        self.assertFalse(post.exists())
+
 
 if __name__ == "__main__":
     tiny_world.main()
