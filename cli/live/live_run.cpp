@@ -78,9 +78,6 @@ void JsonLines::status(const orchestrator::RunStatus& status) {
                                  {"failed", status.failed},
                                  {"cancelled", status.cancelled},
                                  {"stopped_early", status.stopped},
-                                 {"stopped_early", status.stopped},
-                                 {"stopped_early", status.stopped},
-                                 {"stopped_early", status.stopped},
                                  {"trained", status.finished_here},
                                  {"per_second", per_second},
                                  {"trials", nlohmann::ordered_json::array()}};

@@ -41,7 +41,7 @@ void Outcomes::read_events(LiveAttempt& live, Changes& changes) {
     slot.ask_to_stop(context_.loop.now());
   }
   note_progress(live, slot, update);
-  if (!update.validation.empty()) {
+  if (context_.sweep.early_stop && !update.validation.empty()) {
     changes.validated.push_back(
         {live.attempt, live.trial, update.validation, update.over.has_value()});
   }
