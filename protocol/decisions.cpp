@@ -30,6 +30,7 @@ void append_decision(const std::filesystem::path& runs, const std::string& trial
     if (what == decision.what) line["decision"] = word;
   }
   if (has_attempt(decision.what)) line["after_attempt"] = decision.after_attempt;
+  if (decision.what == Decision::What::stop_early) line["after_step"] = decision.after_step;
   put(line, "why", decision.why);
   append_record(decisions_file(runs, trial_id), line, synced);
 }
@@ -42,7 +43,8 @@ std::vector<Decision> read_decisions(const std::filesystem::path& runs, const st
         for (const auto& [what, word] : kDecisions) {
           if (line.value("decision", "") == word) {
             decisions.push_back({what, line.value("after_attempt", std::int64_t{0}),
-                                 line.value("time", 0.0), line.value("why", "")});
+                                 line.value("time", 0.0), line.value("why", ""),
+                                 line.value("after_step", std::int64_t{0})});
             return;
           }
         }

@@ -23,7 +23,8 @@ struct Decision {
   What what = What::cancel;
   std::int64_t after_attempt = 0;  // retry: failures up to this attempt no longer count
   double time = 0;
-  std::string why = {};  // discard, hide: the user's reason; stop_early: the rule's numbers
+  std::string why = {};         // discard, hide: the user's reason; stop_early: the rule's numbers
+  std::int64_t after_step = 0;  // stop_early: of the validation that decided
   bool operator==(const Decision&) const = default;
 };
 

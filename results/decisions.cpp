@@ -44,12 +44,14 @@ void set_cancelled(Batch& batch, const std::string& trial_id, bool cancelled) {
 void stop_early(Batch& batch, const std::string& trial_id, const EarlyStop& stop) {
   writing(batch, "record a decision", [&](Connection& connection) {
     const std::int64_t trial = trial_key(connection, trial_id);
-    Query(connection,
-          "INSERT INTO early_stops (trial, after_attempt, why, decided_at) SELECT key, ?2, ?3, ?4 "
-          "FROM trials WHERE key = ?1 AND NOT cancelled ON CONFLICT (trial) DO UPDATE SET "
-          "after_attempt = ?2, why = ?3, decided_at = ?4")
+    Query(
+        connection,
+        "INSERT INTO early_stops (trial, after_attempt, after_step, why, decided_at) SELECT key, "
+        "?2, ?3, ?4, ?5 FROM trials WHERE key = ?1 AND NOT cancelled ON CONFLICT (trial) DO UPDATE "
+        "SET after_attempt = ?2, after_step = ?3, why = ?4, decided_at = ?5")
         .with(trial)
         .with(stop.after_attempt)
+        .with(stop.after_step)
         .with(stop.why)
         .with(stop.time)
         .run();
@@ -134,10 +136,10 @@ std::map<std::string, EarlyStop> early_stops(const Reader& reader) {
   return reading(connection, [&] {
     std::map<std::string, EarlyStop> all;
     Query rows(connection,
-               "SELECT trial_id, after_attempt, why, decided_at FROM early_stops JOIN trials t ON "
-               "t.key = trial");
+               "SELECT trial_id, after_attempt, after_step, why, decided_at FROM early_stops JOIN "
+               "trials t ON t.key = trial");
     while (rows.step()) {
-      all[rows.text(0)] = {rows.integer(1), rows.text(2), rows.real(3)};
+      all[rows.text(0)] = {rows.integer(1), rows.integer(2), rows.text(3), rows.real(4)};
     }
     return all;
   });

@@ -39,6 +39,7 @@ struct Hiding {
 /// A decision by a sweep's rule to stop a trial that lost against others.
 struct EarlyStop {
   std::int64_t after_attempt = 0;  ///< the attempt that it stopped
+  std::int64_t after_step = 0;     ///< of the validation that decided
   std::string why;                 ///< the rule, and the numbers that decided
   double time = 0;
   bool operator==(const EarlyStop&) const = default;

@@ -322,7 +322,8 @@ void complete_version_1(Connection& connection) {
 void add_early_stops(Connection& connection) {
   connection.exec(
       "CREATE TABLE IF NOT EXISTS early_stops (trial INTEGER PRIMARY KEY REFERENCES trials, "
-      "after_attempt INTEGER NOT NULL, why TEXT NOT NULL, decided_at REAL); CREATE TABLE IF NOT "
+      "after_attempt INTEGER NOT NULL, after_step INTEGER NOT NULL, why TEXT NOT NULL, decided_at "
+      "REAL); CREATE TABLE IF NOT "
       "EXISTS judged_validations (attempt INTEGER PRIMARY KEY REFERENCES attempts, step INTEGER "
       "NOT "
       "NULL)");

@@ -64,7 +64,9 @@ void store_decision(results::Batch& batch, const std::string& trial_id, const De
       results::set_hidden(batch, trial_id, std::nullopt);
       return;
     case Decision::What::stop_early:
-      results::stop_early(batch, trial_id, {decision.after_attempt, decision.why, decision.time});
+      results::stop_early(
+          batch, trial_id,
+          {decision.after_attempt, decision.after_step, decision.why, decision.time});
       return;
   }
 }

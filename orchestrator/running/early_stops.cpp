@@ -75,7 +75,19 @@ void EarlyStops::load() {
     if (!one.judged) trial.unjudged.push_back(score->step);
   });
   for (const auto& [id, stop] : results::early_stops(reader)) {
-    if (const auto trial = state_.trials.find(id)) trials_[*trial].exempt = true;
+    const std::optional<std::size_t> found = state_.trials.find(id);
+    if (!found) continue;
+    Trial& trial = trials_[*found];
+    trial.stopped_in = stop.after_attempt;
+    if (trial.attempt.number == stop.after_attempt) drop_after(trial, stop.after_step);
+  }
+}
+
+// What a worker still reports while it stops counts for nobody, whether it is fast or slow.
+void EarlyStops::drop_after(Trial& trial, std::int64_t step) {
+  while (!trial.steps.empty() && trial.steps.back() > step) {
+    trial.steps.pop_back();
+    trial.scores.pop_back();
   }
 }
 
@@ -91,9 +103,9 @@ std::size_t EarlyStops::add(Trial& trial, const ValidationScore& score) {
   return static_cast<std::size_t>(at) + 1;
 }
 
-void EarlyStops::judge(std::size_t trial, const results::AttemptRef& attempt,
-                       std::span<const std::size_t> validations, Changes& changes) {
-  if (trials_[trial].exempt || state_.trials.at(trial).cancelled) return;
+bool EarlyStops::judge(std::size_t trial, const results::AttemptRef& attempt,
+                       std::size_t validation, Changes& changes) {
+  if (trials_[trial].stopped_in || state_.trials.at(trial).cancelled) return false;
   std::vector<ComparedTrial> all;
   std::size_t own = 0;
   for (std::size_t at = 0; at < trials_.size(); ++at) {
@@ -104,16 +116,14 @@ void EarlyStops::judge(std::size_t trial, const results::AttemptRef& attempt,
     all.push_back({what.id.value, other.configuration, what.config.seed.value, other.is_opponent,
                    other.scores});
   }
-  for (const std::size_t validation : validations) {
-    const auto why = why_stop(*context_.sweep.early_stop, text_, all, own, validation);
-    if (!why) continue;
-    trials_[trial].exempt = true;
-    changes.stopped.push_back(
-        {attempt.trial_id, trial,
-         protocol::Decision{protocol::Decision::What::stop_early, attempt.number,
-                            context_.loop.wall_seconds(), *why}});
-    return;
-  }
+  const auto why = why_stop(*context_.sweep.early_stop, text_, all, own, validation);
+  if (!why) return false;
+  trials_[trial].stopped_in = attempt.number;
+  changes.stopped.push_back({attempt.trial_id, trial,
+                             protocol::Decision{protocol::Decision::What::stop_early,
+                                                attempt.number, context_.loop.wall_seconds(), *why,
+                                                trials_[trial].steps[validation - 1]}});
+  return true;
 }
 
 void EarlyStops::log_stops(Changes& changes) const {
@@ -131,20 +141,17 @@ void EarlyStops::judge(Changes& changes) {
   const EventLoop::Time now = context_.loop.now();
   const bool others_wrote = context_.store.read().data_version() != version_;
   if (trials_.empty() || (others_wrote && now - loaded_ >= kReload)) load();
-  // All first, so that trials that validate in the same turn are compared with each other.
-  std::map<std::size_t, std::vector<std::size_t>> validations;  // by trial
   for (const Changes::Validated& validated : changes.validated) {
     Trial& trial = trials_[validated.trial];
+    if (trial.stopped_in == validated.attempt.number) continue;
     for (const protocol::Metric& metric : validated.metrics) {
       const std::optional<ValidationScore> score = trial.reader.add(metric);
       if (!score) continue;
-      validations[validated.trial].push_back(add(trial, *score));
+      const std::size_t validation = add(trial, *score);
       changes.judged.push_back({validated.attempt, score->step});
+      if (validated.is_over) continue;
+      if (judge(validated.trial, validated.attempt, validation, changes)) break;
     }
-  }
-  for (const Changes::Validated& validated : changes.validated) {
-    const std::vector<std::size_t> numbers = std::exchange(validations[validated.trial], {});
-    if (!validated.is_over) judge(validated.trial, validated.attempt, numbers, changes);
   }
   log_stops(changes);
 }
@@ -162,15 +169,15 @@ void EarlyStops::judge_interrupted() {
   load();
   Changes changes;
   for (const std::size_t at : interrupted) {
-    const Trial& trial = trials_[at];
-    if (trial.attempt.number != looked_at_[at] || trial.unjudged.empty()) continue;
-    std::vector<std::size_t> validations;
+    Trial& trial = trials_[at];
+    if (trial.attempt.number != looked_at_[at]) continue;
     for (const std::int64_t step : trial.unjudged) {
-      validations.push_back(static_cast<std::size_t>(std::ranges::upper_bound(trial.steps, step) -
-                                                     trial.steps.begin()));
+      const auto validation = std::ranges::upper_bound(trial.steps, step) - trial.steps.begin();
+      changes.judged.push_back({trial.attempt, step});
+      if (!judge(at, trial.attempt, static_cast<std::size_t>(validation), changes)) continue;
+      drop_after(trial, step);
+      break;
     }
-    changes.judged.push_back({trial.attempt, trial.unjudged.back()});
-    judge(at, trial.attempt, validations, changes);
   }
   if (changes.judged.empty()) return;
   log_stops(changes);

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -40,17 +39,18 @@ class EarlyStops {
     ValidationScores reader;
     std::vector<std::int64_t> steps;  // of its validations, ascending
     std::vector<Score> scores;
-    results::AttemptRef attempt;         // the last one with a validation
-    std::vector<std::int64_t> unjudged;  // the steps of its validations that were not judged
-    bool exempt = false;
+    results::AttemptRef attempt;             // the last one with a validation
+    std::vector<std::int64_t> unjudged;      // the steps of its validations that were not judged
+    std::optional<std::int64_t> stopped_in;  // the attempt; it is never stopped again
   };
 
   void load();
   /// Adds the score to the trial's. Returns the number of that validation, from 1.
   static std::size_t add(Trial& trial, const ValidationScore& score);
-  /// Judges the trial after each of these validations, and adds a stop to the changes.
-  void judge(std::size_t trial, const results::AttemptRef& attempt,
-             std::span<const std::size_t> validations, Changes& changes);
+  static void drop_after(Trial& trial, std::int64_t step);
+  /// Judges the trial after this validation. True if it is stopped, which is added to the changes.
+  bool judge(std::size_t trial, const results::AttemptRef& attempt, std::size_t validation,
+             Changes& changes);
   /// Writes the decisions of these stops to their files.
   void log_stops(Changes& changes) const;
 
