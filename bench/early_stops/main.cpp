@@ -121,23 +121,25 @@ int main(int argc, char** argv) {
     std::mt19937_64 random(1);
     std::vector<std::size_t> order(curves.size());
     std::iota(order.begin(), order.end(), 0);
-    double saved = 0, stopped = 0, kept = 0;
+    double saved = 0, stopped = 0, kept = 0, lost = 0;
     for (std::size_t resample = 0; resample < resamples; ++resample) {
       std::shuffle(order.begin(), order.end(), random);
       const Outcome outcome = replay(rule, curves, order, slots);
       saved += 1 - static_cast<double>(outcome.validations) / static_cast<double>(all);
       stopped += static_cast<double>(outcome.stopped.size());
-      bool any_kept = false;  // of the trials that are equally good
+      Score best_kept;
       for (std::size_t at = 0; at < curves.size(); ++at) {
-        any_kept = any_kept || (best(curves[at]) == winning && !outcome.stopped.contains(at));
+        if (!outcome.stopped.contains(at)) best_kept = std::max(best_kept, best(curves[at]));
       }
-      kept += any_kept;
+      kept += best_kept == winning;
+      lost += *winning - *best_kept;
     }
     const auto count = static_cast<double>(resamples);
     std::puts(fmt::format("{} trials of {} validations, {} orders: {:.1f} trials stopped, {:.1f} % "
-                          "of the validations saved, the best trial kept in {:.1f} %",
+                          "of the validations saved, the best trial kept in {:.1f} %, {:.4f} "
+                          "lost on average",
                           curves.size(), curves.front().scores.size(), resamples, stopped / count,
-                          100 * saved / count, 100 * kept / count)
+                          100 * saved / count, 100 * kept / count, lost / count)
                   .c_str());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "early_stop_replay: %s\n", error.what());

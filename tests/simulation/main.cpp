@@ -5,9 +5,9 @@
 // orchestrators begin, stand still, get signals and die, wherever they wait and at every fault
 // point, where a write may also fail; workers crash, hang, exit early, ignore signals and outlive
 // SIGKILL; the power is cut; a user cancels, retries, reruns, discards and hides trials; and a rule
-// of the sweep stops losers early, which a later run continues. Then fate rests, and what is left must complete. petlab's Run, Store, Recovery and files are real;
-// time, processes and signals are simulated (simulated_world.h), so that a seed takes milliseconds
-// and always does the same.
+// of the sweep stops losers early, which a later run continues. Then fate rests, and what is left
+// must complete. petlab's Run, Store, Recovery and files are real; time, processes and signals are
+// simulated (simulated_world.h), so that a seed takes milliseconds and always does the same.
 //
 // Checked after each step that wrote to the database: a trial has at most one open attempt, and at
 // most one result that counts; an attempt that is over stays as it ended. Checked by the workers:
