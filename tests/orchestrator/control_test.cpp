@@ -181,7 +181,8 @@ TEST_CASE("Run with --rerun stale replaces the results in the views, and a rebui
   const std::string newer = "SCRIPTED_NUMERICS=2";
   const auto stays = sweep.run("--json", newer);
   CHECK(stays.exit_code == 0);
-  CHECK(stays.out.find("\"stale\":2,\"failed\":0,\"cancelled\":0,\"trained\":0") !=
+  CHECK(stays.out.find(
+            "\"stale\":2,\"failed\":0,\"cancelled\":0,\"stopped_early\":0,\"trained\":0") !=
         std::string::npos);
   const std::string why = "numerics version was 1, is 2 now (--rerun stale reruns it)";
   const std::string worker = "--worker " + testing::program("scripted-worker").string();
@@ -193,7 +194,8 @@ TEST_CASE("Run with --rerun stale replaces the results in the views, and a rebui
   CHECK(sweep.petlab(show).out.find("state   done: ") != std::string::npos);
   const auto again = sweep.run("--rerun stale --json", newer);
   CHECK(again.exit_code == 0);
-  CHECK(again.out.find("\"stale\":0,\"failed\":0,\"cancelled\":0,\"trained\":2") !=
+  CHECK(again.out.find(
+            "\"stale\":0,\"failed\":0,\"cancelled\":0,\"stopped_early\":0,\"trained\":2") !=
         std::string::npos);
   const std::string sql = "SELECT count(*) FROM results WHERE attempt = 2 AND numerics LIKE '%2%'";
   const std::int64_t rows = sweep.number("SELECT count(*) FROM results");

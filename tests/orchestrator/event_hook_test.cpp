@@ -118,6 +118,7 @@ TEST_CASE("Events follow from the database and are delivered once", "[orchestrat
               {"done", 2},
               {"failed", 1},
               {"cancelled", 0},
+              {"stopped_early", 0},
               {"database", hooked.options.database.string()},
               {"runs", hooked.options.runs.string()}};
   CHECK(events[4] == expected);
