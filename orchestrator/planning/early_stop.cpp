@@ -159,9 +159,9 @@ double fewest_validations(const EarlyStopRule& rule, double trials, std::int64_t
 }  // namespace
 
 std::string comparison_group(const sweeps::TrialConfig& config) {
-  return fmt::format("{}\n{} {} {} {}", fmt::join(config.tasks, "\n"), config.training.epochs,
+  return fmt::format("{}\n{} {} {} {} {}", fmt::join(config.tasks, "\n"), config.training.epochs,
                      config.training.steps, config.training.evaluate_every,
-                     config.data.max_train_examples);
+                     config.data.max_train_examples, config.data.max_validation_examples);
 }
 
 std::optional<double> most_saved(const sweeps::Sweep& sweep) {

@@ -146,6 +146,32 @@ TEST_CASE("Equal differences in all pairs and undefined scores prove nothing", "
   CHECK(trials.judge(rule, 2, 1).empty());
 }
 
+TEST_CASE("Trials are compared only on the same examples at equal progress", "[orchestrator]") {
+  sweeps::TrialConfig config;
+  config.tasks = {"cola"};
+  const std::string group = orchestrator::comparison_group(config);
+  sweeps::TrialConfig other = config;
+  other.seed = {7};
+  other.training.learning_rate = 1;
+  CHECK(orchestrator::comparison_group(other) == group);
+  other = config;
+  other.tasks = {"rte"};
+  CHECK(orchestrator::comparison_group(other) != group);
+  for (std::int64_t sweeps::TrainingConfig::*field :
+       {&sweeps::TrainingConfig::epochs, &sweeps::TrainingConfig::steps,
+        &sweeps::TrainingConfig::evaluate_every}) {
+    other = config;
+    other.training.*field = 7;
+    CHECK(orchestrator::comparison_group(other) != group);
+  }
+  for (std::int64_t sweeps::DataConfig::*field :
+       {&sweeps::DataConfig::max_train_examples, &sweeps::DataConfig::max_validation_examples}) {
+    other = config;
+    other.data.*field = 7;
+    CHECK(orchestrator::comparison_group(other) != group);
+  }
+}
+
 TEST_CASE("The most that a rule can save follows from the sweep", "[orchestrator]") {
   sweeps::Sweep sweep;
   for (std::uint64_t seed = 0; seed < 9; ++seed) {
