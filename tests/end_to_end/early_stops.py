@@ -112,6 +112,15 @@ class EarlyStops(ScriptedWorld):
                       "so means are over the trials that continued", done.err)
         self.assertIn(f"2 of {TRIALS} trials done ({len(losers)} stopped early)", self.petlab("report", "sweep").out)
 
+    def run_to(self, point, *words):
+        """A run that kills itself at this fault point."""
+        before = self.environment
+        self.environment = lambda: before() | {"PETLAB_FAULT_POINT": point}
+        try:
+            return self.run_scripted(*words, slots=1)
+        finally:
+            self.environment = before
+
     def reasons(self, database="sweep.db"):
         return {row["trial_id"]: row["why"] for row in self.stops(database)}
 
@@ -121,10 +130,7 @@ class EarlyStops(ScriptedWorld):
         wanted = self.reasons()
         for point in ("stops_logged", "before_commit", "committed", "events_read", "ending_logged"):
             for count in range(1, 100):
-                before = self.environment
-                self.environment = lambda: before() | {"PETLAB_FAULT_POINT": f"{point}:{count}"}
-                done = self.run_scripted("--db", f"{point}.db", "--runs", point, slots=1)
-                self.environment = before
+                done = self.run_to(f"{point}:{count}", "--db", f"{point}.db", "--runs", point)
                 if done.code == 0:
                     break
                 self.assertEqual(done.code, -9, done)
@@ -135,10 +141,7 @@ class EarlyStops(ScriptedWorld):
     def test_rebuilding_halfway_changes_no_decision(self):
         self.write_rule()
         self.assertEqual(self.run_scripted("--db", "whole.db", "--runs", "whole", slots=1).code, 0)
-        before = self.environment
-        self.environment = lambda: before() | {"PETLAB_FAULT_POINT": "stops_logged:2"}
-        self.assertEqual(self.run_scripted(slots=1).code, -9)
-        self.environment = before
+        self.assertEqual(self.run_to("stops_logged:2").code, -9)
         self.assertEqual(self.petlab("db", "rebuild", "--db", "again.db", "--runs", "sweep.runs").code, 0)
         self.assertEqual(len(self.stops("again.db")), 2)
         shutil.move(self.root / "again.db", self.root / "sweep.db")
