@@ -3,8 +3,8 @@
 //
 //   early_stop_replay sweep.db NAME "{rule: halving, metric: accuracy, at: [1, 3], keep: 1/3}"
 //
-// So many trials as there are slots run at a time, each one validation per turn. The rule is
-// petlab's own (orchestrator/planning/early_stop.h).
+// For trials of one task. Each slot runs one trial, and all slots advance by a validation together.
+// The rule is petlab's own (orchestrator/planning/early_stop.h).
 
 #include <fmt/format.h>
 
@@ -66,7 +66,7 @@ struct Outcome {
   std::set<std::size_t> stopped;
 };
 
-// Runs the trials of `order` in so many slots, one validation per turn.
+// Runs the trials of `order`, as many together as there are slots.
 Outcome replay(const sweeps::EarlyStopRule& rule, const std::vector<Curve>& curves,
                const std::vector<std::size_t>& order, std::size_t slots) {
   Outcome outcome;
@@ -109,6 +109,7 @@ int main(int argc, char** argv) {
     const sweeps::EarlyStopRule rule =
         sweeps::read_early_stop(base::parse_yaml(rule_text, problems), problems);
     problems.throw_if_any();
+    if (rule.metric.empty()) throw std::invalid_argument("RULE names no metric; add metric: NAME");
     const std::vector<Curve> curves = curves_of(results::Reader(database), sweep, rule.metric);
     if (curves.empty()) throw std::invalid_argument("found no trial with validations");
     const auto best = [](const Curve& curve) {

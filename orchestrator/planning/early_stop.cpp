@@ -139,7 +139,7 @@ std::optional<std::int64_t> validations_of(const sweeps::TrainingConfig& trainin
   return (training.steps + training.evaluate_every - 1) / training.evaluate_every;
 }
 
-// The fewest validations of so many comparable trials, each of which has `length`.
+// The fewest validations in a group of comparable trials that have `length` validations each.
 double fewest_validations(const EarlyStopRule& rule, double trials, std::int64_t length) {
   if (rule.kind != EarlyStopRule::Kind::halving) {
     return static_cast<double>(length) +
