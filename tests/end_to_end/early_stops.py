@@ -3,6 +3,7 @@
 
 usage: early_stops.py FOLDER_OF_PROGRAMS
 """
+import fcntl
 import json
 import shutil
 import statistics
@@ -112,20 +113,34 @@ class EarlyStops(ScriptedWorld):
                       "so means are over the trials that continued", done.err)
         self.assertIn(f"2 of {TRIALS} trials done ({len(losers)} stopped early)", self.petlab("report", "sweep").out)
 
+    def slots_free(self):
+        for path in (self.root / "slots").iterdir():
+            with open(path, "rb") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return False
+        return True
+
     def run_to(self, point, *words):
-        """A run that kills itself at this fault point."""
+        """A run that kills itself at this fault point. Waits for the end of its worker: a run that finds one still
+        dying may start the next trial first."""
         before = self.environment
         self.environment = lambda: before() | {"PETLAB_FAULT_POINT": point}
         try:
             return self.run_scripted(*words, slots=1)
         finally:
             self.environment = before
+            self.until(self.slots_free)
 
     def reasons(self, database="sweep.db"):
         return {row["trial_id"]: row["why"] for row in self.stops(database)}
 
     def test_kills_change_no_decision(self):
-        self.write_rule(step_ms=10)  # workers often validate again before they stop
+        # Short steps: workers often validate again before they stop. A trial takes longer than 0.05 s, even one that a
+        # new worker resumes at its end, so that none is given to a worker ahead of time: such a trial goes to the end
+        # of the line if its worker stops.
+        self.write_rule(step_ms=10, load_ms=60)
         self.assertEqual(self.run_scripted(slots=1).code, 0)
         wanted = self.reasons()
         for point in ("stops_logged", "before_commit", "committed", "events_read", "ending_logged"):
