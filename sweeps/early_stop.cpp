@@ -10,7 +10,9 @@
 #include <optional>
 #include <utility>
 
+#include "base/file_problems.h"
 #include "base/shown.h"
+#include "base/yaml_tree.h"
 #include "sweeps/catalog.h"
 
 namespace petlab::sweeps {

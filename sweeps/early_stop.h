@@ -5,8 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file_problems.h"
-#include "base/yaml_tree.h"
+namespace petlab::base {
+class FileProblems;
+struct YamlNode;
+}  // namespace petlab::base
 
 namespace petlab::sweeps {
 

@@ -19,6 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "base/file_problems.h"
+#include "base/yaml_tree.h"
 #include "orchestrator/planning/early_stop.h"
 #include "orchestrator/running/best_metric.h"
 #include "results/attempt_events.h"

@@ -64,9 +64,9 @@ orchestrator::WorkerCommand worker_if_any(const std::string& named,
 
 std::string catalog_of_worker(const std::string& named, const sweeps::Environment& environment) {
   if (named.empty()) return {};
-  const auto description = orchestrator::describe_worker(worker_program(named, environment),
-                                                         orchestrator::kDescribeTimeout);
-  return description.catalog ? description.catalog->id : std::string();
+  return orchestrator::describe_worker(worker_program(named, environment),
+                                       orchestrator::kDescribeTimeout)
+      .catalog;
 }
 
 orchestrator::WorkerCommand worker_to_check(const orchestrator::WorkerCommand& worker) {

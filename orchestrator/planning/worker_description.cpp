@@ -17,6 +17,7 @@
 #include "base/shown.h"
 #include "base/trimmed.h"
 #include "orchestrator/host/error.h"
+#include "sweeps/worker_catalog.h"
 
 namespace petlab::orchestrator {
 
@@ -86,8 +87,10 @@ WorkerDescription ask_worker(const WorkerCommand& worker, std::chrono::milliseco
   }
   if (const auto catalog = object.find("catalog"); catalog != object.end()) {
     try {
-      description.catalog = sweeps::parse_worker_catalog(*catalog, description.name);
-      sweeps::learn(*description.catalog);
+      const sweeps::WorkerCatalog learned =
+          sweeps::parse_worker_catalog(*catalog, description.name);
+      description.catalog = learned.id;
+      sweeps::learn(learned);
     } catch (const std::invalid_argument& error) {
       throw Error(fmt::format("{} --describe: {} (docs/reference/worker-protocol.md)",
                               worker.text(), error.what()));

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "orchestrator/launching/worker_command.h"
-#include "sweeps/worker_catalog.h"
 
 namespace petlab::orchestrator {
 
@@ -20,8 +19,9 @@ struct WorkerDescription {
   /// The devices it can compute on: "cpu", "cuda", "rocm". Empty: not reported, so any device may
   /// be assigned.
   std::vector<std::string> devices;
-  /// What it can train; absent: as petlab-trainer. Learned (sweeps/worker_catalog.h).
-  std::optional<sweeps::WorkerCatalog> catalog;
+  /// The id of the catalog of what it can train, which is learned (sweeps/worker_catalog.h). Empty:
+  /// the built-in catalog.
+  std::string catalog;
   /// The path of the LibTorch library that it uses. Empty: not reported.
   std::string libtorch;
   /// What it says about its build and libraries, as in the event `started`: a JSON object as text.

@@ -1,8 +1,18 @@
 #include "orchestrator/running/event_loop.h"
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
 #include "orchestrator/host/wall_clock.h"
 
 namespace petlab::orchestrator {
+
+struct EventLoop::Timer : boost::asio::steady_timer {
+  using boost::asio::steady_timer::steady_timer;
+};
+
+EventLoop::EventLoop(boost::asio::io_context& io) : io_(io), timer_(std::make_unique<Timer>(io)) {}
+EventLoop::~EventLoop() = default;
 
 double EventLoop::wall_seconds() const { return wall_clock_seconds(); }
 
@@ -11,8 +21,8 @@ void EventLoop::wait(std::optional<Time> wake) {
   // early.
   if (wake && (!armed_ || *wake < *armed_)) {
     armed_ = *wake;
-    timer_.expires_at(*wake);
-    timer_.async_wait([this](const boost::system::error_code& error) {
+    timer_->expires_at(*wake);
+    timer_->async_wait([this](const boost::system::error_code& error) {
       if (!error) armed_.reset();
     });
   }
@@ -20,5 +30,7 @@ void EventLoop::wait(std::optional<Time> wake) {
   io_.poll();
   if (io_.stopped()) io_.restart();
 }
+
+void EventLoop::poll() { io_.poll(); }
 
 }  // namespace petlab::orchestrator

@@ -1,9 +1,12 @@
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <memory>
 #include <optional>
+
+namespace boost::asio {
+class io_context;
+}  // namespace boost::asio
 
 namespace petlab::orchestrator {
 
@@ -15,8 +18,8 @@ class EventLoop {
   using Time = Clock::time_point;
 
   /// `io` must outlive it: workers, signals and watched files report to it.
-  explicit EventLoop(boost::asio::io_context& io) : io_(io), timer_(io) {}
-  virtual ~EventLoop() = default;
+  explicit EventLoop(boost::asio::io_context& io);
+  virtual ~EventLoop();
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
@@ -27,12 +30,14 @@ class EventLoop {
   /// Handles pending events, or waits for one until `wake` at the latest. May return earlier.
   virtual void wait(std::optional<Time> wake);
   /// Handles pending events without waiting.
-  virtual void poll() { io_.poll(); }
+  virtual void poll();
 
  private:
+  struct Timer;
+
   boost::asio::io_context& io_;
-  boost::asio::steady_timer timer_;
-  std::optional<Time> armed_;  // when timer_ expires
+  std::unique_ptr<Timer> timer_;
+  std::optional<Time> armed_;  // when the timer expires
 };
 
 }  // namespace petlab::orchestrator

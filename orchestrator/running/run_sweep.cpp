@@ -35,6 +35,7 @@
 #include "orchestrator/records/attempt_directory.h"
 #include "orchestrator/records/sweep_record.h"
 #include "orchestrator/running/event_hook.h"
+#include "sweeps/worker_catalog.h"
 
 namespace petlab::orchestrator {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "tests/support/catch.h"
 
 namespace petlab::sweeps {
