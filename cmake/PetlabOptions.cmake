@@ -55,6 +55,21 @@ function(petlab_library name)
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC petlab_options ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE_DEPENDS})
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  # A build of one source at a time would read these headers hundreds of times.
+  # scripts/check_includes.py checks that each source includes those that it uses.
+  if(NOT CMAKE_UNITY_BUILD)
+    set(precompiled fmt::fmt <fmt/format.h> nlohmann_json::nlohmann_json <nlohmann/json.hpp>
+      CLI11::CLI11 <CLI/CLI.hpp>)
+    while(precompiled)
+      list(POP_FRONT precompiled library header)
+      if(library IN_LIST ARG_PRIVATE_DEPENDS)
+        target_precompile_headers(${name} PRIVATE ${header})
+      endif()
+    endwhile()
+    # Otherwise ccache never finds what was compiled with an earlier copy of the header.
+    target_compile_options(${name}
+      PRIVATE "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
+  endif()
 endfunction()
 
 # Programs load no libraries and contain no functions that they do not use.

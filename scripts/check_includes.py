@@ -5,8 +5,8 @@ docs/internals/architecture.md describes the folders.
 
 Checks that folders include only what their rows allow, also inside cli/, orchestrator/ and
 trainer/; that every arrow is used by an include; that no arrows form a circle; that LibTorch and
-SQLite are included only in their folders, and CUDA nowhere; that the CMakeLists.txt of each folder
-links exactly the folders of its row; that the tables of docs/internals/architecture.md have these
+SQLite are included only in their folders, and CUDA nowhere; that each source includes those of
+PRECOMPILED that it uses; that the CMakeLists.txt of each folder links exactly the folders of its row; that the tables of docs/internals/architecture.md have these
 rows; and that only trainer/modules/ names petlab's kinds of module.
 """
 import json
@@ -85,6 +85,9 @@ ROOMS = {
     r"archive(_entry)?\.h": ("fetch/", "metrics/", "exchange/", "tests/fetch/"),
     r"(sqlite3|SQLiteCpp)": ("results/", "exports/trackio.cpp", "tests/results/", "bench/results"),
 }
+# what a source uses -> the header that it, or the header of its name, must include:
+# cmake/PetlabOptions.cmake precompiles these, so a compiler would not miss them
+PRECOMPILED = {"fmt::": "<fmt/", "nlohmann::": "<nlohmann/json.hpp>", "CLI::": "<CLI/CLI.hpp>"}
 KINDS_FOLDER = "trainer/modules/"
 KINDS = json.loads((ROOT / KINDS_FOLDER / "catalog.json").read_text())["kinds"]
 NAMED_KIND = re.compile(r'"(%s)"|\bmodule\.kind: [a-z]' % "|".join(map(re.escape, KINDS)))
@@ -107,6 +110,13 @@ for name in listed:
     if not path.exists():
         continue
     folder = name.split("/")[0]
+    if folder in ARROWS and name.endswith(".cpp"):
+        header = path.with_suffix(".h")
+        texts = [file.read_text() for file in (path, header) if file.exists()]
+        code = re.sub("//.*", "", texts[0])
+        for use, target in PRECOMPILED.items():
+            if re.search(rf"\b{use}", code) and not any(f"#include {target}" in text for text in texts):
+                problems.append(f"{name}: uses {use} and does not include {target}")
     if folder in ARROWS and not name.startswith(KINDS_FOLDER):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if NAMED_KIND.search(line.split("//")[0]):
