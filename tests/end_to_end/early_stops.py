@@ -6,6 +6,7 @@ usage: early_stops.py FOLDER_OF_PROGRAMS
 import fcntl
 import json
 import shutil
+import signal
 import statistics
 
 from scripted_world import METRICS, ScriptedWorld
@@ -152,6 +153,27 @@ class EarlyStops(ScriptedWorld):
             self.assertGreater(count, 1)
             self.assertEqual(self.reasons(f"{point}.db"), wanted, point)
             self.assertEqual(self.petlab("db", "check", "--db", f"{point}.db").code, 0)
+
+    def test_what_a_worker_reported_after_its_run_was_killed_is_judged(self):
+        self.write_rule(trials=4, steps=4, step_ms=250)
+        self.assertEqual(self.run_scripted("--db", "whole.db", "--runs", "whole", slots=1).code, 0)
+        wanted = self.reasons("whole.db")
+        loser = next(trial for trial in self.order() if "after validation 1" in wanted.get(trial, ""))
+        events = self.root / "sweep.runs" / loser / "1/events.jsonl"
+
+        def reported(what):
+            return events.exists() and any(event["type"] == what for event in self.events(events.parent))
+        run = self.start_scripted(slots=1)
+        self.until(lambda: reported("started"))
+        run.send_signal(signal.SIGSTOP)
+        self.until(lambda: reported("checkpoint"))
+        run.kill()
+        self.end(run)
+        self.until(self.slots_free)
+        self.assertEqual(self.stops(), [])
+        self.assertEqual(self.run_scripted(slots=1).code, 0)
+        self.assertEqual(self.reasons(), wanted)
+        self.assertEqual([path.name for path in events.parents[1].iterdir() if path.is_dir()], ["1"])
 
     def test_rebuilding_halfway_changes_no_decision(self):
         self.write_rule()
