@@ -23,7 +23,7 @@ inline constexpr int kTrials = 2;
 
 /// One transaction on the database.
 struct Write {
-  enum class What { claim, forget, stopped, finished, rerun };
+  enum class What { claim, forget, stopped, finished, rerun, stop_early };
   What what = What::claim;
   int trial = 0;
   std::int64_t number = 0;  // claim: the lowest allowed number; otherwise: the attempt
@@ -92,6 +92,10 @@ class Databases {
         results::renew(batch, id(write.trial), {write.number, false, "", 1});
         continue;
       }
+      if (write.what == Write::What::stop_early) {
+        results::stop_early(batch, id(write.trial), {write.number, 1, "it loses", 1});
+        continue;
+      }
       const results::AttemptRef attempt =
           store_.read().attempt_facts(id(write.trial), write.number)->attempt;
       if (write.what == Write::What::forget) {
@@ -107,8 +111,8 @@ class Databases {
     std::string content = forgotten;
     for (int trial = 0; trial < kTrials; ++trial) {
       state.facts[trial] = store_.read().trial_facts(std::vector{id(trial)}).at(0);
-      content +=
-          fmt::format("; {} {}", state.facts[trial].changes, state.facts[trial].renewed_after);
+      content += fmt::format("; {} {} {}", state.facts[trial].changes,
+                             state.facts[trial].renewed_after, state.facts[trial].cancelled);
       for (const results::AttemptFacts& attempt : state.facts[trial].attempts) {
         content += fmt::format(" {}/{}/{}/{}", attempt.attempt.key, attempt.attempt.number,
                                attempt.begun.owner, static_cast<int>(attempt.outcome));

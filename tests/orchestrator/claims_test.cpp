@@ -43,7 +43,16 @@ constexpr int kNumbers = 8;  // attempt numbers of a trial; more than any interl
 // --- One state of the world. It has no padding, so equal states are equal memory.
 
 enum Life : std::int8_t { unborn, alive, dead, gone };
-enum Doing : std::int8_t { recovering, judging, looping };
+// Two moments of each trial's stop: between its file and its commit, and before its post is
+// removed.
+enum Doing : std::int8_t {
+  reading,
+  recovering,
+  planning,
+  looping,
+  stopping,
+  cleaning = stopping + kTrials
+};
 enum Standing : std::int8_t { unplanned, waiting, elsewhere, claimed, prepared, launched, settled };
 
 /// An attempt's files and process.
@@ -73,6 +82,10 @@ struct World {
   std::int16_t database;
   std::int8_t deaths_left;
   std::int8_t returns_left;
+  std::int8_t stops_left;
+  std::int8_t posts;                         // bits: trials with a post in the inbox
+  std::array<std::int8_t, kTrials> stopped;  // the attempt that its decisions' file stops; 0: none
+  std::array<std::int8_t, kTrials> claimed_although_stopped;
   std::array<Orchestrator, kOwners> owners;
   std::array<std::int8_t, kTrials> rerun_bits;  // bits: attempts whose results are to be rerun
   std::array<std::array<Files, kNumbers>, kTrials> files;
@@ -92,14 +105,16 @@ enum class Left { nothing, claim, directory, begun, finished };
 class Explorer {
  public:
   // Returns an empty string if every interleaving is correct, else the problem and the steps that
-  // lead to it. At any moment up to `deaths` of the two orchestrators die and up to `returns`
-  // claims are given back. `reruns` of the two orchestrators run with --rerun all.
+  // lead to it. At any moment up to `deaths` of the two orchestrators die, up to `returns` claims
+  // are given back and up to `stops` trials are stopped early. `reruns` of the two orchestrators
+  // run with --rerun all.
   std::string explore(const std::array<Left, kTrials>& left, int deaths, int returns,
-                      int reruns = 0) {
+                      int reruns = 0, int stops = 0) {
     World world;
     std::memset(&world, 0, sizeof world);
     world.deaths_left = static_cast<std::int8_t>(deaths);
     world.returns_left = static_cast<std::int8_t>(returns);
+    world.stops_left = static_cast<std::int8_t>(stops);
     world.owners[kFormer].life = dead;
     world.owners[1].life = world.owners[2].life = alive;
     for (int owner = 1; owner <= reruns; ++owner) world.owners[owner].reruns = 1;
@@ -192,10 +207,12 @@ class Explorer {
         next.files[trial][number].worker = 0;
         next.files[trial][number].finished = 1;
         step([&] { return fmt::format("the worker of {}/{} finishes", trial, number); }, next);
-        // The guardian of a dead owner can also kill the worker.
-        if (world.owners[world.files[trial][number].owner].life != dead) continue;
+        // It also ends if the guardian of its dead owner kills it, or its owner asks it to stop.
+        if (world.owners[world.files[trial][number].owner].life != dead &&
+            !is_stopped(world, trial))
+          continue;
         next.files[trial][number].finished = 0;
-        step([&] { return fmt::format("the worker of {}/{} dies", trial, number); }, next);
+        step([&] { return fmt::format("the worker of {}/{} ends early", trial, number); }, next);
       }
     }
   }
@@ -218,9 +235,14 @@ class Explorer {
       kill(next, self);
       step([&] { return fmt::format("{} dies", self); }, next);
     }
-    if (me.doing == recovering) {
+    if (me.doing == reading && world.posts != 0) {
+      World next = world;
+      read_inbox(next);
+      next.owners[self].doing = recovering;
+      step([&] { return fmt::format("{} reads the inbox", self); }, next);
+    } else if (me.doing <= recovering) {
       recover(world, self, step);
-    } else if (me.doing == judging) {
+    } else if (me.doing == planning) {
       World next = world;
       const int trial = me.reruns && !me.started ? to_rerun(world, self) : -1;
       if (trial >= 0) {
@@ -230,10 +252,61 @@ class Explorer {
       }
       judge(next, self);
       step([&] { return fmt::format("{} plans", self); }, next);
-    } else {
-      for (int trial = 0; trial < kTrials; ++trial) work(world, self, trial, step);
+    } else if (me.doing == looping) {
+      for (int trial = 0; trial < kTrials; ++trial) {
+        work(world, self, trial, step);
+        stop_early(world, self, trial, step);
+      }
       look_or_end(world, self, step);
+    } else {
+      finish_stop(world, self, step);
     }
+  }
+
+  bool is_stopped(const World& world, int trial) const {
+    return databases_.facts(world.database, trial).cancelled;
+  }
+
+  // Models log_decisions() of orchestrator/records/decide.cpp by a run whose rule stops a trial.
+  template <typename Step>
+  void stop_early(const World& world, int self, int trial, const Step& step) {
+    const Orchestrator& me = world.owners[self];
+    const int number = me.number[trial];
+    if (world.stops_left == 0 || me.standing[trial] != launched ||
+        world.files[trial][number].finished || is_stopped(world, trial))
+      return;
+    World next = world;
+    --next.stops_left;
+    next.posts |= static_cast<std::int8_t>(1 << trial);
+    next.stopped[trial] = static_cast<std::int8_t>(number);
+    next.owners[self].doing = static_cast<std::int8_t>(stopping + trial);
+    step([&] { return fmt::format("{} writes that {}/{} is stopped", self, trial, number); }, next);
+  }
+
+  // Models the rest of the turn, which stores the decision and then removes its post.
+  template <typename Step>
+  void finish_stop(const World& world, int self, const Step& step) {
+    World next = world;
+    Orchestrator& me = next.owners[self];
+    if (me.doing < cleaning) {
+      const int trial = me.doing - stopping;
+      write(next, {Write::What::stop_early, trial, world.stopped[trial], 0, 0});
+      me.doing = static_cast<std::int8_t>(cleaning + trial);
+      step([&] { return fmt::format("{} stops {}", self, trial); }, next);
+      return;
+    }
+    next.posts &= static_cast<std::int8_t>(~(1 << (me.doing - cleaning)));
+    me.doing = looping;
+    step([&] { return fmt::format("{} removes its post", self); }, next);
+  }
+
+  // Models orchestrator/records/inbox.cpp.
+  void read_inbox(World& world) {
+    for (int trial = 0; trial < kTrials; ++trial) {
+      if (!(world.posts & (1 << trial))) continue;
+      write(world, {Write::What::stop_early, trial, world.stopped[trial], 0, 0});
+    }
+    world.posts = 0;
   }
 
   static void kill(World& world, int owner) {
@@ -266,6 +339,7 @@ class Explorer {
   void recover(const World& world, int self, const Step& step) {
     World next = world;
     Orchestrator& me = next.owners[self];
+    me.doing = recovering;
     if (me.held == 0) {
       while (me.next < kOwners &&
              (me.next == self || world.owners[me.next].life != dead ||
@@ -275,7 +349,7 @@ class Explorer {
       if (me.next == kOwners) {
         me.next = 0;
         me.snapshot = world.database;
-        me.doing = judging;
+        me.doing = planning;
         step([&] { return fmt::format("{} reads the database", self); }, next);
       } else if (is_held(world, me.next)) {
         const int owner = me.next++;
@@ -398,6 +472,7 @@ class Explorer {
         me.standing[trial] = granted > 0 ? claimed : elsewhere;
         me.number[trial] = static_cast<std::int8_t>(granted);
         if (granted > 0) next.files[trial][granted] = {static_cast<std::int8_t>(self), 0, 0, 0};
+        if (granted > 0 && is_stopped(world, trial)) next.claimed_although_stopped[trial] = 1;
         step(
             [&] {
               return granted > 0 ? fmt::format("{} claims {}/{}", self, trial, granted)
@@ -425,7 +500,14 @@ class Explorer {
         step([&] { return fmt::format("{} launches {}/{}", self, trial, number); }, next);
         return;
       case launched:
-        if (!world.files[trial][number].finished) return;
+        if (!world.files[trial][number].finished) {
+          if (world.files[trial][number].worker) return;
+          write(next, {Write::What::stopped, trial, number, 0, 0});
+          plan(next, self, trial, next.database);
+          step([&] { return fmt::format("{} reads that {}/{} stopped", self, trial, number); },
+               next);
+          return;
+        }
         write(next, {Write::What::finished, trial, number, 0, 0});
         me.standing[trial] = settled;
         me.number[trial] = 0;
@@ -443,6 +525,11 @@ class Explorer {
   void look_or_end(const World& world, int self, const Step& step) {
     const Orchestrator& me = world.owners[self];
     World next = world;
+    if (world.posts != 0) {
+      read_inbox(next);
+      step([&] { return fmt::format("{} reads the inbox", self); }, next);
+      next = world;
+    }
     if (std::count(me.standing.begin(), me.standing.end(), settled) == kTrials) {
       std::memset(&next.owners[self], 0, sizeof next.owners[self]);
       next.owners[self].life = gone;
@@ -463,6 +550,8 @@ class Explorer {
       if (trained > expected) {
         return fmt::format("trial {} is trained {} times, expected {}", trial, trained, expected);
       }
+      if (world.claimed_although_stopped[trial])
+        return fmt::format("trial {} is claimed although it was stopped", trial);
     }
     return {};
   }
@@ -477,7 +566,10 @@ class Explorer {
           attempts.begin(), attempts.end(),
           [](const AttemptFacts& attempt) { return attempt.outcome == Outcome::finished; });
       const auto expected = 1 + std::popcount(static_cast<std::uint8_t>(world.rerun_bits[trial]));
-      if (finished != expected) {
+      const bool stopped = is_stopped(world, trial);
+      if (world.stopped[trial] && !stopped && !(world.posts & (1 << trial)))
+        return fmt::format("the decision to stop trial {} is lost", trial);
+      if (stopped ? finished > expected : finished != expected) {
         return fmt::format("trial {} finished {} times, expected {}", trial, finished, expected);
       }
     }
@@ -524,6 +616,12 @@ TEST_CASE("No interleaving of two orchestrators trains a trial twice or skips it
         CHECK(explorer.explore({Left::finished, other}, deaths, 0, reruns) == "");
       }
     }
+  }
+  // A rule stops a trial while it is trained.
+  for (const int deaths : {0, 1}) {
+    if (!kWhole && deaths > 0) continue;
+    INFO(fmt::format("one is stopped, {} deaths", deaths));
+    CHECK(explorer.explore({Left::nothing, Left::nothing}, deaths, 0, 0, 1) == "");
   }
   // A model that explores too little would find no problem.
   CHECK(explorer.states() > (kWhole ? 5'000'000 : 100'000));
