@@ -154,26 +154,37 @@ class EarlyStops(ScriptedWorld):
             self.assertEqual(self.reasons(f"{point}.db"), wanted, point)
             self.assertEqual(self.petlab("db", "check", "--db", f"{point}.db").code, 0)
 
-    def test_what_a_worker_reported_after_its_run_was_killed_is_judged(self):
-        self.write_rule(trials=4, steps=4, step_ms=250)
+    def suspended_run(self, trial):
+        """A run that is suspended when this trial begins, and a function that counts its events of a type."""
+        file = self.root / "sweep.runs" / trial / "1/events.jsonl"
+
+        def count(what):
+            return sum(event["type"] == what for event in self.events(file.parent)) if file.exists() else 0
+        run = self.start_scripted(slots=1)
+        self.until(lambda: count("started"))
+        run.send_signal(signal.SIGSTOP)
+        return run, count
+
+    def test_what_a_worker_reports_while_its_run_is_suspended_or_dead(self):
+        self.write_rule(steps=6, step_ms=250)
         self.assertEqual(self.run_scripted("--db", "whole.db", "--runs", "whole", slots=1).code, 0)
         wanted = self.reasons("whole.db")
-        loser = next(trial for trial in self.order() if "after validation 1" in wanted.get(trial, ""))
-        events = self.root / "sweep.runs" / loser / "1/events.jsonl"
-
-        def reported(what):
-            return events.exists() and any(event["type"] == what for event in self.events(events.parent))
-        run = self.start_scripted(slots=1)
-        self.until(lambda: reported("started"))
-        run.send_signal(signal.SIGSTOP)
-        self.until(lambda: reported("checkpoint"))
+        first = [trial for trial in self.order() if "after validation 1" in wanted.get(trial, "")]
+        # A run that was killed: the next one judges it before it resumes the trial.
+        run, count = self.suspended_run(first[0])
+        self.until(lambda: count("checkpoint"))
         run.kill()
         self.end(run)
         self.until(self.slots_free)
         self.assertEqual(self.stops(), [])
-        self.assertEqual(self.run_scripted(slots=1).code, 0)
+        # A suspended run: the second validation comes after the one that stops the trial, and counts for nobody.
+        run, count = self.suspended_run(first[1])
+        self.until(lambda: count("checkpoint") == 2)
+        run.send_signal(signal.SIGCONT)
+        self.assertEqual(self.end(run).code, 0)
         self.assertEqual(self.reasons(), wanted)
-        self.assertEqual([path.name for path in events.parents[1].iterdir() if path.is_dir()], ["1"])
+        for trial in first[:2]:
+            self.assertFalse((self.root / "sweep.runs" / trial / "2").exists())
 
     def test_rebuilding_halfway_changes_no_decision(self):
         self.write_rule()
