@@ -5,9 +5,10 @@ docs/internals/architecture.md describes the folders.
 
 Checks that folders include only what their rows allow, also inside cli/, orchestrator/ and
 trainer/; that every arrow is used by an include; that no arrows form a circle; that LibTorch and
-SQLite are included only in their folders, and CUDA nowhere; that each source includes those of
-PRECOMPILED that it uses; that the CMakeLists.txt of each folder links exactly the folders of its row; that the tables of docs/internals/architecture.md have these
-rows; and that only trainer/modules/ names petlab's kinds of module.
+SQLite are included only in their folders, and CUDA nowhere; that each source includes the
+precompiled headers that it uses; that the CMakeLists.txt of each folder links exactly the folders
+of its row; that the tables of docs/internals/architecture.md have these rows; and that only
+trainer/modules/ names petlab's kinds of module.
 """
 import json
 import pathlib
