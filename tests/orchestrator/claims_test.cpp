@@ -250,7 +250,7 @@ class Explorer {
         step([&] { return fmt::format("{} wants {} made again", self, trial); }, next);
         return;
       }
-      judge(next, self);
+      plan_all(next, self);
       step([&] { return fmt::format("{} plans", self); }, next);
     } else if (me.doing == looping) {
       for (int trial = 0; trial < kTrials; ++trial) {
@@ -444,7 +444,7 @@ class Explorer {
   }
 
   // Plans all trials at the start, and later only those that others had.
-  void judge(World& world, int self) {
+  void plan_all(World& world, int self) {
     Orchestrator& me = world.owners[self];
     for (int trial = 0; trial < kTrials; ++trial) {
       if (!me.started || me.standing[trial] == elsewhere) plan(world, self, trial, me.snapshot);
