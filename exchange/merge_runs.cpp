@@ -444,9 +444,7 @@ class TakeOver {
       }
       ingest_.forget(stored);
     }
-    for (const Decision& decision : trial.decisions) {
-      orchestrator::store_decision(batch, trial.trial_id, decision);
-    }
+    orchestrator::store_decisions(batch, trial.trial_id, trial.decisions);
   }
 
   void look_for_what_the_folder_lacks() {

@@ -30,7 +30,6 @@ struct Decision {
 
 /// Appends the line; the trial's folder must exist. Without `synced`, the caller must sync. Throws
 /// base::Error.
-/// Throws base::Error.
 void append_decision(const std::filesystem::path& runs, const std::string& trial_id,
                      const Decision& decision, bool synced = true);
 /// Appends "FILE:LINE: why" to `left_out` for each invalid line.

@@ -38,8 +38,6 @@ std::vector<results::RemarkSubject> subjects_of(
   return subjects;
 }
 
-}  // namespace
-
 void store_decision(results::Batch& batch, const std::string& trial_id, const Decision& decision) {
   switch (decision.what) {
     case Decision::What::cancel:
@@ -69,6 +67,13 @@ void store_decision(results::Batch& batch, const std::string& trial_id, const De
           {decision.after_attempt, decision.after_step, decision.why, decision.time});
       return;
   }
+}
+
+}  // namespace
+
+void store_decisions(results::Batch& batch, const std::string& trial_id,
+                     const std::vector<Decision>& decisions) {
+  for (const Decision& decision : decisions) store_decision(batch, trial_id, decision);
 }
 
 void decide(const DecisionWriter& to, const std::filesystem::path& runs,
@@ -112,7 +117,9 @@ void decide(const DecisionWriter& to, const std::filesystem::path& runs,
     return;
   }
   results::Batch batch = to.store()->begin();
-  for (const auto& [trial_id, decision] : decisions) store_decision(batch, trial_id, decision);
+  for (const auto& [trial_id, decision] : decisions) {
+    store_decisions(batch, trial_id, protocol::read_decisions(runs, trial_id));
+  }
   batch.commit();
   std::error_code ignored;
   std::filesystem::remove(post, ignored);

@@ -45,8 +45,10 @@ void decide(const DecisionWriter& to, const std::filesystem::path& runs,
 std::filesystem::path log_decisions(
     const std::filesystem::path& runs,
     const std::vector<std::pair<std::string, protocol::Decision>>& decisions);
-/// The second half: stores a decision in the database only.
-void store_decision(results::Batch& batch, const std::string& trial_id,
-                    const protocol::Decision& decision);
+/// The second half: stores all decisions of the trial's file, in its order. Storing them again has
+/// no effect, and if several processes decide at once, the order of the lines counts, not that of
+/// the commits: a rebuilt database says the same.
+void store_decisions(results::Batch& batch, const std::string& trial_id,
+                     const std::vector<protocol::Decision>& decisions);
 
 }  // namespace petlab::orchestrator

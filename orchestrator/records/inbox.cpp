@@ -28,9 +28,7 @@ std::filesystem::path inbox_folder(const std::filesystem::path& runs) { return r
 void store_lines_of(results::Batch& batch, const std::filesystem::path& runs,
                     const results::RemarkSubject& subject) {
   if (!subject.trial_id.empty()) {
-    for (const auto& one : protocol::read_decisions(runs, subject.trial_id)) {
-      store_decision(batch, subject.trial_id, one);
-    }
+    store_decisions(batch, subject.trial_id, protocol::read_decisions(runs, subject.trial_id));
   }
   for (const auto& one : protocol::read_remarks(remarks_file_of(runs, subject))) {
     results::record_remark(batch, subject, one);

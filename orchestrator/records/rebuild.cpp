@@ -240,9 +240,7 @@ class RunsReader {
       return;
     }
     to_store_.push_back([trial_id, decisions](results::Batch& batch) {
-      for (const protocol::Decision& decision : decisions) {
-        store_decision(batch, trial_id, decision);
-      }
+      store_decisions(batch, trial_id, decisions);
     });
   }
 

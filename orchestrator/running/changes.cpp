@@ -11,7 +11,8 @@
 
 namespace petlab::orchestrator {
 
-void store(const Changes& changes, Ingest& ingest, results::Batch& batch) {
+void store(const Changes& changes, const std::filesystem::path& runs, Ingest& ingest,
+           results::Batch& batch) {
   std::set<std::int64_t> ended;
   for (const auto& [attempt, ending] : changes.endings) {
     PETLAB_INVARIANT(
@@ -30,7 +31,7 @@ void store(const Changes& changes, Ingest& ingest, results::Batch& batch) {
   for (const auto& [attempt, ending] : changes.endings) batch.record_ending(attempt, ending);
   for (const auto& judged : changes.judged) record_judged(batch, judged.attempt, judged.step);
   for (const auto& stopped : changes.stopped) {
-    store_decision(batch, stopped.trial_id, stopped.decision);
+    store_decisions(batch, stopped.trial_id, protocol::read_decisions(runs, stopped.trial_id));
   }
   for (const auto& withdrawn : changes.withdrawn) batch.forget_attempt(withdrawn.attempt);
 }

@@ -60,6 +60,7 @@ struct Changes {
 
 /// Adds the changes to the batch. Invariant: each attempt ends once, and its trial is planned
 /// again.
-void store(const Changes& changes, Ingest& ingest, results::Batch& batch);
+void store(const Changes& changes, const std::filesystem::path& runs, Ingest& ingest,
+           results::Batch& batch);
 
 }  // namespace petlab::orchestrator

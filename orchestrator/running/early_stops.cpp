@@ -182,7 +182,7 @@ void EarlyStops::judge_interrupted() {
   if (changes.judged.empty()) return;
   log_stops(changes);
   results::Batch batch = context_.store.begin();
-  store(changes, context_.ingest, batch);
+  store(changes, context_.options.runs, context_.ingest, batch);
   batch.commit();
   settle(changes);
   for (const Changes::Stopped& stopped : changes.stopped) {

@@ -315,7 +315,7 @@ void Run::Impl::transact(EventLoop::Time now) {
   }
   const std::vector<std::int64_t> at_least = claims_.next_numbers(chosen);
   results::Batch batch = context_.store.begin();
-  store(changes, ingest_, batch);
+  store(changes, context_.options.runs, ingest_, batch);
   claims_.claim(chosen, at_least, batch);
   fault_point("before_commit");
   batch.commit();

@@ -69,7 +69,7 @@ TEST_CASE("In one commit an attempt ends once, and its trial is planned again", 
   const auto stored = [&](const Changes& changes) {
     return broken_invariant([&] {
       results::Batch batch = f.run.store->begin();
-      store(changes, f.ingest, batch);
+      store(changes, f.run.options.runs, f.ingest, batch);
     });
   };
   Changes changes;

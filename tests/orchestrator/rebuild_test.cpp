@@ -3,16 +3,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <fstream>
+#include <latch>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "base/sha256.h"
 #include "orchestrator/records/attempt_directory.h"
 #include "orchestrator/records/decide.h"
 #include "orchestrator/records/ingest.h"
+#include "orchestrator/records/remark.h"
 #include "orchestrator/records/sweep_record.h"
+#include "orchestrator/running/changes.h"
 #include "protocol/attempt_log.h"
+#include "protocol/decisions.h"
 #include "protocol/trial_directory.h"
 #include "results/query.h"
 #include "sweeps/catalog.h"
@@ -60,6 +66,11 @@ std::vector<std::string> content(const std::filesystem::path& database) {
           " FROM renewals x JOIN trials t ON t.key = x.trial",
       "SELECT t.trial_id" + columns("hidden_trials", ",trial,") +
           " FROM hidden_trials x JOIN trials t ON t.key = x.trial",
+      "SELECT t.trial_id" + columns("early_stops", ",trial,") +
+          " FROM early_stops x JOIN trials t ON t.key = x.trial",
+      "SELECT t.trial_id" + columns("retries", ",trial,") +
+          " FROM retries x JOIN trials t ON t.key = x.trial",
+      "SELECT t.trial_id, x.tag FROM trial_tags x JOIN trials t ON t.key = x.trial",
   };
   std::vector<std::string> lines;
   for (const std::string& sql : statements) {
@@ -238,6 +249,9 @@ void live(RebuildFixture& f) {
   decide(f.store, f.runs, "t4", {protocol::Decision::What::hide, 0, f.time += 1, "far off"});
   decide(f.store, f.runs, "t5", {protocol::Decision::What::hide, 0, f.time += 1, "x"});
   decide(f.store, f.runs, "t5", {protocol::Decision::What::unhide, 0, f.time += 1});
+  decide(f.store, f.runs, "t5",
+         {protocol::Decision::What::stop_early, 1, f.time += 1, "worse than t2", 3});
+  remark(f.store, f.runs, {"t5", ""}, {{protocol::Remark::What::tag, "é", f.time += 1}});
   f.record("one", {"t2", "t3", "t5", "t6"});  // t1 and t4 were taken out of the sweep
 }
 
@@ -255,6 +269,45 @@ TEST_CASE("A database rebuilt from the runs folder equals the recorded one", "[o
   const auto wanted = content(f.file);
   CHECK(wanted.size() > 40);
   CHECK(difference(content(again), wanted) == "");
+}
+
+TEST_CASE("The order of the lines decides, whichever process commits last", "[orchestrator]") {
+  using What = protocol::Decision::What;
+  RebuildFixture f;
+  f.record("one", {"t1", "t2"});
+  std::latch opened(1);
+  std::latch held(1);
+  std::jthread other([&] {
+    results::Store store(f.file);
+    opened.count_down();
+    held.wait();
+    decide(store, f.runs, "t1", {What::hide, 0, 1, "far off"});
+  });
+  opened.wait();
+  {
+    results::Batch batch = f.store.begin();
+    held.count_down();
+    while (protocol::read_decisions(f.runs, "t1").empty()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    log_decisions(f.runs, {{"t1", {What::unhide, 0, 2}}});
+    store_decisions(batch, "t1", protocol::read_decisions(f.runs, "t1"));
+    batch.commit();
+  }
+  other.join();
+
+  f.end(f.begin("t2"), Outcome::crashed);
+  Changes changes;
+  changes.stopped = {{"t2", 1, {What::stop_early, 1, 3, "worse than t1", 5}}};
+  log_decisions(f.runs, {{"t2", changes.stopped.front().decision}});
+  decide(f.store, f.runs, "t2", {What::retry, 1, 4});
+  results::Batch batch = f.store.begin();
+  store(changes, f.runs, f.ingest, batch);
+  batch.commit();
+
+  const auto again = f.folder.path() / "again.db";
+  rebuild(f.runs, again);
+  CHECK(difference(content(again), content(f.file)) == "");
 }
 
 TEST_CASE("Importing a runs folder again changes nothing", "[orchestrator]") {
