@@ -16,6 +16,7 @@
 #include "metrics/storage.h"
 #include "sweeps/catalog.h"
 #include "sweeps/fields.h"
+#include "sweeps/sweep_file.h"
 #include "sweeps/task.h"
 #include "sweeps/worker_catalog.h"
 
@@ -160,8 +161,9 @@ bool has_size(const Field& field) {
                      [&](const ModuleRow& row) { return row.size_field() == field.name; });
 }
 
-// How values are written in this place: a value, a list of values, or a condition's operand.
-enum class SettingPlace { value, list, condition };
+// How values are written in this place: a value, a list of values, a condition's operand, or what a
+// search draws from.
+enum class SettingPlace { value, list, condition, search };
 
 // `range` allows integer ranges such as 1..5.
 Schema in_place(SettingPlace place, Schema value, bool range) {
@@ -172,11 +174,18 @@ Schema in_place(SettingPlace place, Schema value, bool range) {
   return range ? schema_any_of({schema_list(one), schema_reference("range")}) : schema_list(one);
 }
 
+Schema or_distribution(SettingPlace place, Schema value) {
+  if (place != SettingPlace::search) return value;
+  return schema_any_of({std::move(value), schema_reference("distribution")});
+}
+
 Schema field_in_place(const Field& field, SettingPlace place) {
   const bool may_match = place != SettingPlace::condition && has_size(field);
   Schema value = schema_reference(std::string(field.name));
   if (may_match) value = schema_any_of({std::move(value), schema_reference("match_storage_of")});
-  return in_place(place, std::move(value), field.type == FieldType::integer);
+  Schema schema = in_place(place, std::move(value), field.type == FieldType::integer);
+  const bool is_number = field.type == FieldType::integer || field.type == FieldType::number;
+  return is_number ? or_distribution(place, std::move(schema)) : schema;
 }
 
 // A group of settings: fields with dotted names and in groups, plus tasks, user and priority.
@@ -196,18 +205,29 @@ Schema settings_schema(SettingPlace place, std::string_view catalog) {
     }
     properties[name] = std::move(value);
   }
-  const Schema user = in_place(place, schema_reference("user"), false);
+  const Schema user = or_distribution(place, in_place(place, schema_reference("user"), false));
   const Schema tasks = schema_reference("tasks");
   properties["task"] = in_place(place, schema_reference("task"), false);
-  properties["tasks"] = place == SettingPlace::list ? schema_list(tasks) : tasks;
-  properties["priority"] = in_place(place, schema_reference("priority"), false);
+  properties["tasks"] =
+      place == SettingPlace::list || place == SettingPlace::search ? schema_list(tasks) : tasks;
+  properties["priority"] =
+      or_distribution(place, in_place(place, schema_reference("priority"), false));
   properties["user"] = {{"type", {"object", "null"}}, {"additionalProperties", user}};
   if (place == SettingPlace::condition) {
     properties["variant"] = in_place(place, schema_reference("name"), false);
   }
+  if (place == SettingPlace::search) {
+    properties["trials"] = {{"type", "integer"},
+                            {"minimum", 1},
+                            {"maximum", kMaxTrials},
+                            {"description", "how many points to draw"}};
+    properties["by"] = base::schema_words({"random"});
+    properties["search_seed"] = {{"type", "integer"}, {"description", "for other points"}};
+  }
   Schema schema = schema_object(std::move(properties));
   schema["patternProperties"] = {{"^user\\.", user}};
   schema["not"] = {{"required", {"task", "tasks"}}};
+  if (place == SettingPlace::search) schema["required"] = Schema::array({"trials"});
   return schema;
 }
 
@@ -278,6 +298,10 @@ Schema sweep_schema(std::string_view catalog) {
   defs["range"] = {{"type", "string"},
                    {"pattern", "^-?[0-9]+\\.\\.-?[0-9]+$"},
                    {"description", "whole numbers: 1..5"}};
+  const std::string number = "-?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][-+]?[0-9]+)?";
+  defs["distribution"] = {{"type", "string"},
+                          {"pattern", "^(log|uniform)\\( *" + number + " *, *" + number + " *\\)$"},
+                          {"description", "log(1e-5, 1e-2) or uniform(0, 0.2)"}};
   defs["match_storage_of"] = schema_object({{"match_storage_of", schema_reference("name")}});
   defs["match_storage_of"]["required"] = Schema::array({"match_storage_of"});
   defs["match_storage_of"]["description"] = "the size whose storage is nearest to a variant's";
@@ -299,6 +323,7 @@ Schema sweep_schema(std::string_view catalog) {
   defs["settings"] = settings_schema(SettingPlace::value, catalog);
   defs["lists"] = settings_schema(SettingPlace::list, catalog);
   defs["conditions"] = settings_schema(SettingPlace::condition, catalog);
+  defs["searched"] = settings_schema(SettingPlace::search, catalog);
 
   const Schema settings_or_null = schema_any_of({schema_reference("settings"), {{"type", "null"}}});
   Schema variants = {{"type", "object"},
@@ -318,6 +343,7 @@ Schema sweep_schema(std::string_view catalog) {
                      {"variants", std::move(variants)},
                      {"zip", rules(filled("lists"))},
                      {"grid", schema_any_of({schema_reference("lists"), {{"type", "null"}}})},
+                     {"search", schema_any_of({schema_reference("searched"), {{"type", "null"}}})},
                      {"when", rules(std::move(rule))},
                      {"exclude", rules(filled("conditions"))},
                      {"stop_early", early_stop_schema()}}));

@@ -6,10 +6,12 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
 #include "base/shown.h"
 #include "sweeps/catalog.h"
+#include "sweeps/condition_text.h"
 #include "sweeps/error.h"
 #include "sweeps/field_problems.h"
 #include "sweeps/hub_cache.h"
@@ -35,6 +37,8 @@ bool is_too_large(const base::YamlNode& node, const json& value) {
          (value.is_number_unsigned() &&
           value.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()});
 }
+
+bool is_group(const std::string& key) { return key == "user" || is_group_of_fields(key); }
 
 bool holds_nul(const json& value) {
   return value.is_string() && value.get_ref<const std::string&>().find('\0') != std::string::npos;
@@ -283,6 +287,103 @@ void SettingReader::read_shape(const std::string& name, const std::filesystem::p
   } catch (const Error&) {
     // Then the storage of the built-in kinds is as the worker reports it.
   }
+}
+
+void SettingReader::walk(const std::string& where, const base::YamlNode& node,
+                         const OnKey& on_key) {
+  std::map<std::string, int> seen;
+  const auto visit = [&](const std::string& name, int line, const base::YamlNode& value) {
+    // task and tasks are two names of one field.
+    const auto [known, is_new] = seen.emplace(name == "tasks" ? "task" : name, line);
+    if (!is_new) {
+      problems_.add(line, where, fmt::format("{} twice", base::shown(json(name))),
+                    fmt::format("it once (first in line {})", known->second));
+      return;
+    }
+    on_key(name, line, value);
+  };
+  for (std::size_t i = 0; i < node.items.size(); ++i) {
+    const auto& [key, line] = node.keys[i];
+    const base::YamlNode& value = node.items[i];
+    if (!is_group(key)) {
+      visit(key, line, value);
+    } else if (value.is_map()) {
+      for (std::size_t j = 0; j < value.items.size(); ++j) {
+        visit(key + "." + value.keys[j].first, value.keys[j].second, value.items[j]);
+      }
+    } else if (!value.is_null()) {
+      problems_.add(value.line, where + "." + key, base::shown(value), "a group of keys");
+    }
+  }
+}
+
+std::vector<Setting> SettingReader::settings(const std::string& where, const base::YamlNode& node) {
+  std::vector<Setting> list;
+  walk(where, node, [&](const std::string& name, int line, const base::YamlNode& value) {
+    Setting setting;
+    if (find_target(where, name, line, setting) && read_value(setting, value, true)) {
+      list.push_back(std::move(setting));
+    }
+  });
+  return list;
+}
+
+base::YamlNode SettingReader::with_ranges(const std::string& name, const base::YamlNode& value) {
+  const Field* const field = find_field(name);
+  if (field == nullptr || field->type != FieldType::integer) return value;
+  base::YamlNode list;
+  list.kind = base::YamlNode::Kind::sequence;
+  list.line = value.line;
+  bool any = false;
+  const auto add = [&](const base::YamlNode& item) {
+    std::int64_t first = 0;
+    std::int64_t last = 0;
+    try {
+      if (!item.is_scalar() || !item.plain || !parse_range(item.text, first, last)) {
+        list.items.push_back(item);
+        return;
+      }
+    } catch (const std::invalid_argument& error) {
+      problems_.add(item.line, name, error.what(), "fewer");
+      draft_.refused.insert(name);
+      return;
+    }
+    any = true;
+    if (last - first >= kMaxTrials - static_cast<std::int64_t>(list.items.size())) {
+      problems_.add(item.line, name, fmt::format("more than {} values", kMaxTrials), "fewer");
+      draft_.refused.insert(name);
+      return;
+    }
+    for (std::int64_t each = first; each <= last; ++each) {
+      base::YamlNode& one = list.items.emplace_back(item);
+      one.text = std::to_string(each);
+    }
+  };
+  if (value.is_sequence()) {
+    for (const base::YamlNode& item : value.items) add(item);
+  } else {
+    add(value);
+  }
+  return any ? list : value;
+}
+
+std::vector<ListedSetting> SettingReader::list(const std::string& where, const std::string& name,
+                                               int line, const base::YamlNode& value) {
+  std::vector<ListedSetting> list;
+  Setting setting;
+  if (!find_target(where, name, line, setting)) return list;
+  if (!value.is_sequence() || value.items.empty()) {
+    problems_.add(value.line, name, value.is_sequence() ? "an empty list" : base::shown(value),
+                  "a list of values");
+    draft_.refused.insert(name);
+    return list;
+  }
+  for (std::size_t i = 0; i < value.items.size(); ++i) {
+    Setting one = setting;
+    if (!read_value(one, value.items[i], true)) continue;
+    list.push_back({i, std::move(one)});
+  }
+  return list;
 }
 
 }  // namespace petlab::sweeps

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -14,6 +16,12 @@
 #include "sweeps/sweep_reader.h"
 
 namespace petlab::sweeps {
+
+/// A value of a list, and its index there.
+struct ListedSetting {
+  std::size_t at = 0;
+  Setting setting;
+};
 
 /// Reads `key: value` from any section of a sweep file: finds the key's target and checks the
 /// value. Declared tasks and named backbones are read once each and go into the draft. All problems
@@ -34,6 +42,18 @@ class SettingReader {
   /// Sets the value; false if it is invalid for the key. `may_match` is true in trials, which allow
   /// `{match_storage_of: VARIANT}`, and false in conditions.
   bool read_value(Setting& setting, const base::YamlNode& node, bool may_match);
+
+  using OnKey = std::function<void(const std::string& name, int line, const base::YamlNode& value)>;
+  /// Calls `on_key` with the dotted name of every key, including those in groups. Reports repeated
+  /// names.
+  void walk(const std::string& where, const base::YamlNode& node, const OnKey& on_key);
+  /// The settings of a group of keys.
+  std::vector<Setting> settings(const std::string& where, const base::YamlNode& node);
+  /// The settings of `name: [value, …]`. Invalid values are missing.
+  std::vector<ListedSetting> list(const std::string& where, const std::string& name, int line,
+                                  const base::YamlNode& value);
+  /// Expands ranges of integer fields: `1..5` is a list, and may occur in lists.
+  base::YamlNode with_ranges(const std::string& name, const base::YamlNode& value);
 
   /// A size to be solved, and the variant whose storage it must match.
   struct Match {

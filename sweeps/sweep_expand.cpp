@@ -517,6 +517,9 @@ class Expander {
                                            sweep_.file.string(), rules[i].line, name));
       }
     };
+    if (!draft_.search_note.empty()) {
+      sweep_.notes.push_back(fmt::format("{}: {}", sweep_.file.string(), draft_.search_note));
+    }
     note_rules("when", draft_.when, when_held_);
     note_rules("exclude", draft_.exclude, exclude_held_);
     note_unused(draft_.base);

@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
-#include <stdexcept>
 
 #include "base/file_problems.h"
 #include "base/shown.h"
 #include "sweeps/catalog.h"
-#include "sweeps/condition_text.h"
+#include "sweeps/search.h"
 #include "sweeps/setting_reader.h"
 #include "sweeps/worker_catalog.h"
 
@@ -19,16 +17,14 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array kSections = {"sweep", "about", "base",    "variants",  "zip",
-                                  "grid",  "when",  "exclude", "stop_early"};
+constexpr std::array kSections = {"sweep",  "about", "base", "variants", "zip",
+                                  "search", "grid",  "when", "exclude",  "stop_early"};
 
 std::vector<std::string> words(const auto& list) { return {std::begin(list), std::end(list)}; }
 
 std::string joined(const std::vector<std::string>& list) {
   return fmt::format("{}", fmt::join(list, ", "));
 }
-
-bool is_group(const std::string& key) { return key == "user" || is_group_of_fields(key); }
 
 constexpr std::size_t kMostNameBytes = 100;
 constexpr std::string_view kNameWanted =
@@ -89,10 +85,13 @@ class SweepReader {
     }
     if (base != nullptr) {
       draft_.base_line = base->line;
-      draft_.base = settings("base", *base);
+      draft_.base = reader_.settings("base", *base);
     }
     read_variants(root.find("variants"));
     read_zip(root.find("zip"));
+    if (const base::YamlNode* const search = section(root, "search")) {
+      draft_.axes.push_back(read_search(*search, reader_, draft_, problems_));
+    }
     read_grid(root.find("grid"));
     read_rules(root.find("when"), "when", draft_.when);
     read_rules(root.find("exclude"), "exclude", draft_.exclude);
@@ -102,8 +101,6 @@ class SweepReader {
   }
 
  private:
-  using OnKey = std::function<void(const std::string& name, int line, const base::YamlNode& value)>;
-
   const base::YamlNode* section(const base::YamlNode& root, const char* name) {
     const base::YamlNode* const node = root.find(name);
     if (node == nullptr || node->is_null()) return nullptr;
@@ -145,7 +142,7 @@ class SweepReader {
       const base::YamlNode& value = node->items[i];
       Variant variant{name, line, {}};
       if (value.is_map()) {
-        variant.settings = settings("variants." + name, value);
+        variant.settings = reader_.settings("variants." + name, value);
       } else if (!value.is_null()) {
         problems_.add(value.line, "variants." + name, base::shown(value), "a group of keys");
       }
@@ -169,28 +166,27 @@ class SweepReader {
       Axis axis{group.line, {}};
       bool equal = true;
       std::string first;
-      walk("zip", group, [&](const std::string& name, int line, const base::YamlNode& written) {
-        const base::YamlNode value = with_ranges(name, written);
-        const std::vector<Setting> list = settings_of_list("zip", name, line, value);
-        if (!value.is_sequence() || value.items.empty()) {
-          equal = false;
-          return;
-        }
-        if (first.empty()) {
-          first = name;
-          axis.points.resize(value.items.size());
-        }
-        if (axis.points.size() != value.items.size()) {
-          problems_.add(line, "zip", fmt::format("{} values of {}", value.items.size(), name),
-                        fmt::format("{} as of {}", axis.points.size(), first));
-          equal = false;
-          return;
-        }
-        // A rejected value is missing from its point.
-        for (const Setting& setting : list) {
-          axis.points[list_index_.at(&setting - list.data())].push_back(setting);
-        }
-      });
+      reader_.walk(
+          "zip", group, [&](const std::string& name, int line, const base::YamlNode& written) {
+            const base::YamlNode value = reader_.with_ranges(name, written);
+            const std::vector<ListedSetting> list = reader_.list("zip", name, line, value);
+            if (!value.is_sequence() || value.items.empty()) {
+              equal = false;
+              return;
+            }
+            if (first.empty()) {
+              first = name;
+              axis.points.resize(value.items.size());
+            }
+            if (axis.points.size() != value.items.size()) {
+              problems_.add(line, "zip", fmt::format("{} values of {}", value.items.size(), name),
+                            fmt::format("{} as of {}", axis.points.size(), first));
+              equal = false;
+              return;
+            }
+            // A rejected value is missing from its point.
+            for (const ListedSetting& one : list) axis.points[one.at].push_back(one.setting);
+          });
       if (equal && !axis.points.empty()) draft_.axes.push_back(std::move(axis));
     }
   }
@@ -201,13 +197,15 @@ class SweepReader {
       problems_.add(node->line, "grid", base::shown(*node), "a group of lists");
       return;
     }
-    walk("grid", *node, [&](const std::string& name, int line, const base::YamlNode& value) {
-      Axis axis{line, {}};
-      for (Setting& setting : settings_of_list("grid", name, line, with_ranges(name, value))) {
-        axis.points.push_back({std::move(setting)});
-      }
-      if (!axis.points.empty()) draft_.axes.push_back(std::move(axis));
-    });
+    reader_.walk("grid", *node,
+                 [&](const std::string& name, int line, const base::YamlNode& value) {
+                   Axis axis{line, {}};
+                   for (ListedSetting& one :
+                        reader_.list("grid", name, line, reader_.with_ranges(name, value))) {
+                     axis.points.push_back({std::move(one.setting)});
+                   }
+                   if (!axis.points.empty()) draft_.axes.push_back(std::move(axis));
+                 });
   }
 
   void read_rules(const base::YamlNode* node, const std::string& name, std::vector<Rule>& rules) {
@@ -247,7 +245,7 @@ class SweepReader {
       if (condition != nullptr && condition->is_map()) {
         rule.conditions = conditions("when.if", *condition);
       }
-      if (set != nullptr && set->is_map()) rule.set = settings("when.set", *set);
+      if (set != nullptr && set->is_map()) rule.set = reader_.settings("when.set", *set);
       if (!rule.conditions.empty()) rules.push_back(std::move(rule));
     }
   }
@@ -260,149 +258,47 @@ class SweepReader {
     if (!against.empty()) check_variant("stop_early.against", node->line, against);
   }
 
-  // Calls `on_key` with the dotted name of every key, including those in groups. Reports repeated
-  // names.
-  void walk(const std::string& where, const base::YamlNode& node, const OnKey& on_key) {
-    std::map<std::string, int> seen;
-    const auto visit = [&](const std::string& name, int line, const base::YamlNode& value) {
-      // task and tasks are two names of one field.
-      const auto [known, is_new] = seen.emplace(name == "tasks" ? "task" : name, line);
-      if (!is_new) {
-        problems_.add(line, where, fmt::format("{} twice", base::shown(json(name))),
-                      fmt::format("it once (first in line {})", known->second));
-        return;
-      }
-      on_key(name, line, value);
-    };
-    for (std::size_t i = 0; i < node.items.size(); ++i) {
-      const auto& [key, line] = node.keys[i];
-      const base::YamlNode& value = node.items[i];
-      if (!is_group(key)) {
-        visit(key, line, value);
-      } else if (value.is_map()) {
-        for (std::size_t j = 0; j < value.items.size(); ++j) {
-          visit(key + "." + value.keys[j].first, value.keys[j].second, value.items[j]);
-        }
-      } else if (!value.is_null()) {
-        problems_.add(value.line, where + "." + key, base::shown(value), "a group of keys");
-      }
-    }
-  }
-
-  std::vector<Setting> settings(const std::string& where, const base::YamlNode& node) {
-    std::vector<Setting> list;
-    walk(where, node, [&](const std::string& name, int line, const base::YamlNode& value) {
-      Setting setting;
-      if (reader_.find_target(where, name, line, setting) &&
-          reader_.read_value(setting, value, true)) {
-        list.push_back(std::move(setting));
-      }
-    });
-    return list;
-  }
-
-  // Expands ranges of integer fields: `1..5` is a list, and may occur in lists.
-  base::YamlNode with_ranges(const std::string& name, const base::YamlNode& value) {
-    const Field* const field = find_field(name);
-    if (field == nullptr || field->type != FieldType::integer) return value;
-    base::YamlNode list;
-    list.kind = base::YamlNode::Kind::sequence;
-    list.line = value.line;
-    bool any = false;
-    const auto add = [&](const base::YamlNode& item) {
-      std::int64_t first = 0;
-      std::int64_t last = 0;
-      try {
-        if (!item.is_scalar() || !item.plain || !parse_range(item.text, first, last)) {
-          list.items.push_back(item);
-          return;
-        }
-      } catch (const std::invalid_argument& error) {
-        problems_.add(item.line, name, error.what(), "fewer");
-        draft_.refused.insert(name);
-        return;
-      }
-      any = true;
-      if (last - first >= kMaxTrials - static_cast<std::int64_t>(list.items.size())) {
-        problems_.add(item.line, name, fmt::format("more than {} values", kMaxTrials), "fewer");
-        draft_.refused.insert(name);
-        return;
-      }
-      for (std::int64_t each = first; each <= last; ++each) {
-        base::YamlNode& one = list.items.emplace_back(item);
-        one.text = std::to_string(each);
-      }
-    };
-    if (value.is_sequence()) {
-      for (const base::YamlNode& item : value.items) add(item);
-    } else {
-      add(value);
-    }
-    return any ? list : value;
-  }
-
-  // The settings of `name: [value, …]`. list_index_ gets the index in the list for each.
-  std::vector<Setting> settings_of_list(const std::string& where, const std::string& name, int line,
-                                        const base::YamlNode& value) {
-    std::vector<Setting> list;
-    list_index_.clear();
-    Setting setting;
-    if (!reader_.find_target(where, name, line, setting)) return list;
-    if (!value.is_sequence() || value.items.empty()) {
-      problems_.add(value.line, name, value.is_sequence() ? "an empty list" : base::shown(value),
-                    "a list of values");
-      draft_.refused.insert(name);
-      return list;
-    }
-    for (std::size_t i = 0; i < value.items.size(); ++i) {
-      Setting one = setting;
-      if (!reader_.read_value(one, value.items[i], true)) continue;
-      list.push_back(std::move(one));
-      list_index_.push_back(i);
-    }
-    return list;
-  }
-
   std::vector<Condition> conditions(const std::string& where, const base::YamlNode& node) {
     std::vector<Condition> list;
     bool complete = true;
-    walk(where, node, [&](const std::string& name, int line, const base::YamlNode& written) {
-      const base::YamlNode value = with_ranges(name, written);
-      Condition condition;
-      condition.name = name;
-      Setting setting;
-      if (name == "variant") {
-        condition.target = Target::variant;
-      } else if (reader_.find_target(where, name, line, setting)) {
-        condition.target = setting.target;
-        condition.field = setting.field;
-        condition.name = setting.name;
-      } else {
-        complete = false;
-        return;
-      }
-      // A single value, or any of a list. For `tasks`, a single value is a list.
-      const bool several = value.is_sequence() && name != "tasks";
-      const std::vector<base::YamlNode> one{several ? base::YamlNode() : value};
-      for (const base::YamlNode& item : several ? value.items : one) {
-        if (condition.target == Target::variant) {
-          complete = read_variant_name(where, item, condition) && complete;
-          continue;
-        }
-        Setting wanted = setting;
-        if (reader_.read_value(wanted, item, false)) {
-          condition.any_of.push_back(std::get<json>(wanted.value));
-        } else {
-          complete = false;
-        }
-      }
-      if (several && value.items.empty()) {
-        problems_.add(value.line, where + "." + name, "an empty list",
-                      "a value, or a list of some");
-        complete = false;
-      }
-      list.push_back(std::move(condition));
-    });
+    reader_.walk(where, node,
+                 [&](const std::string& name, int line, const base::YamlNode& written) {
+                   const base::YamlNode value = reader_.with_ranges(name, written);
+                   Condition condition;
+                   condition.name = name;
+                   Setting setting;
+                   if (name == "variant") {
+                     condition.target = Target::variant;
+                   } else if (reader_.find_target(where, name, line, setting)) {
+                     condition.target = setting.target;
+                     condition.field = setting.field;
+                     condition.name = setting.name;
+                   } else {
+                     complete = false;
+                     return;
+                   }
+                   // A single value, or any of a list. For `tasks`, a single value is a list.
+                   const bool several = value.is_sequence() && name != "tasks";
+                   const std::vector<base::YamlNode> one{several ? base::YamlNode() : value};
+                   for (const base::YamlNode& item : several ? value.items : one) {
+                     if (condition.target == Target::variant) {
+                       complete = read_variant_name(where, item, condition) && complete;
+                       continue;
+                     }
+                     Setting wanted = setting;
+                     if (reader_.read_value(wanted, item, false)) {
+                       condition.any_of.push_back(std::get<json>(wanted.value));
+                     } else {
+                       complete = false;
+                     }
+                   }
+                   if (several && value.items.empty()) {
+                     problems_.add(value.line, where + "." + name, "an empty list",
+                                   "a value, or a list of some");
+                     complete = false;
+                   }
+                   list.push_back(std::move(condition));
+                 });
     // Drop the rule: without one of its conditions it would hold too often.
     if (!complete) list.clear();
     return list;
@@ -440,7 +336,6 @@ class SweepReader {
   SweepDraft draft_;
   SettingReader reader_;
   bool variants_known_ = true;
-  std::vector<std::size_t> list_index_;
 };
 
 }  // namespace

@@ -83,7 +83,8 @@ struct SweepDraft {
   /// Settings for every trial from --set (sweeps/overrides.h); nothing else sets these fields.
   std::vector<Setting> overrides;
   std::vector<Variant> variants;  // at least one
-  std::vector<Axis> axes;         // zip groups, then grid lists
+  std::vector<Axis> axes;         // zip groups, then the search's points, then grid lists
+  std::string search_note;        // on points left out; empty: none
   std::vector<Rule> when;
   std::vector<Rule> exclude;
   std::optional<EarlyStopRule> early_stop;

@@ -88,6 +88,14 @@ REFUSED = {
         BASE + "stop_early: {rule: median, after: 0}\n", BASE + "stop_early: {rule: paired, p: 0.6}\n",
         BASE + "stop_early: {rule: paired, p: low}\n", BASE + "stop_early: {rule: paired, against: [a]}\n",
         BASE + "stop_early: {rule: median, metric: [a]}\n",
+        BASE + "search: 30\n", BASE + "search: {seed: [1, 2]}\n", BASE + "search: {seed: [1], trials: 0}\n",
+        BASE + "search: {seed: [1], trials: many}\n", BASE + "search: {seed: 1, trials: 2}\n",
+        BASE + "search: {sead: [1], trials: 2}\n", BASE + "search: {seed: [1], trials: 2, by: grid}\n",
+        BASE + "search: {seed: [1], trials: 2, search_seed: x}\n", BASE + "search: {seed: [], trials: 2}\n",
+        BASE + "search: {training.dropout: 'log(0.1)', trials: 2}\n",
+        BASE + "search: {training.dropout: 'log(low, high)', trials: 2}\n",
+        BASE + "search: {module.kind: 'uniform(1, 2)', trials: 2}\n",
+        BASE + "search: {training.dropout: normal(0, 1), trials: 2}\n",
     ],
     "task": [
         "[]\n", "task: x\n", MINE.replace("mine", "cola"), MINE.replace("mine", "a b"), MINE + "fils: {train: a}\n",
@@ -158,6 +166,11 @@ BEYOND = {
         BASE + "stop_early: {rule: halving, at: [1], keep: 3/1}\n",              # fractions of 1 or more
         BASE + "stop_early: {rule: median, metric: bleu}\n",                     # metrics that the tasks do not have
         BASE + "stop_early: {rule: paired, against: c}\n",
+        BASE + "search: {training.dropout: 'uniform(0.2, 0.1)', trials: 2}\n",    # empty ranges, and log from 0
+        BASE + "search: {training.dropout: 'log(0, 0.1)', trials: 2}\n",
+        BASE + "search: {training.dropout: 'uniform(0, 3)', trials: 2}\n",        # ends that the field refuses
+        BASE + "search: {training.epochs: 'uniform(0.5, 3)', trials: 2}\n",
+        BASE + "search: {trials: 2}\n",                                         # no field
     ],
     "task": [
         MINE + "select_by: [f1]\n",                                              # not one of its metrics
@@ -216,6 +229,12 @@ class Schema(TinyWorld):
         for rule in ("{rule: halving, at: [1, 3, 9], keep: 1/3, metric: f1}", "{rule: halving, at: [2], keep: 0.5}",
                      "{rule: median}", "{rule: median, after: 3}", "{rule: paired, against: best, p: 0.05}", "null"):
             text = f"{BASE}stop_early: {rule}\n"
+            self.assertTrue(validators["sweep"].is_valid(yaml.load(text, Loader)), text)
+            self.assertEqual(self.problems("sweep", text), "")
+        for search in ("{training.learning_rate: 'log(1e-5, 1e-2)', trials: 3, by: random, search_seed: -1}",
+                       "{training: {epochs: 'uniform(1, 4)', dropout: 'uniform( .1 , 0.2)'}, trials: 3}",
+                       "{module: {kind: [adapter, lora]}, seed: 1..3, user.a: 'log(1, 2)', trials: 3}", "null"):
+            text = f"{BASE}search: {search}\n"
             self.assertTrue(validators["sweep"].is_valid(yaml.load(text, Loader)), text)
             self.assertEqual(self.problems("sweep", text), "")
         for text in (REPORT, FIGURE, RANKS, RANKS.replace("}]}", "}], test: wilcoxon, level: 0.01}")):

@@ -23,8 +23,8 @@ head_only or hyperformer++ (nearest: adapter)
 sweep.yaml:6: base: found 'training.lerning_rate', expected a field of a trial (nearest: \
 training.learning_rate)
 sweep.yaml:6: training.epochs: found 'three', expected a whole number from 1 to 1000000000
-sweep.yaml:7: sweep file: found 'gird', expected a section: sweep, about, base, variants, zip, grid, \
-when, exclude, stop_early (nearest: grid)
+sweep.yaml:7: sweep file: found 'gird', expected a section: sweep, about, base, variants, zip, search, \
+grid, when, exclude, stop_early (nearest: grid)
 """
         for command in ("plan", "run"):
             with self.subTest(command):

@@ -359,7 +359,7 @@ exclude:
            "of "
            "a variant",
            "sweep.yaml:11: sweep file: found 'gird', expected a section: sweep, about, base, "
-           "variants, zip, grid, when, exclude, stop_early (nearest: grid)",
+           "variants, zip, search, grid, when, exclude, stop_early (nearest: grid)",
            "sweep.yaml:13: zip: found 1 values of training.batch_size, expected 2 as of seed",
            "sweep.yaml:15: exclude.variant: found 'c', expected the name of a variant",
        });
