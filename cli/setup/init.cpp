@@ -134,7 +134,10 @@ std::string sweep_text(const std::string& file, const std::string& backbone,
          "  only_share: {module.share: true,  module.mask: none,    module.bottleneck: "
          "{match_storage_of: propetl}}\n"
          "grid:                                  # every combination\n"
-         "  seed: 42..44\n";
+         "  seed: 42..44\n"
+         "# search: {training.learning_rate: 'log(1e-4, 1e-2)', trials: 20}  # random points\n"
+         "# stop_early: {rule: halving, at: [1, 2], keep: 1/2}               # stop trials that "
+         "lose\n";
 }
 
 // What depends on the choice of a backbone and a task is on lines with a mark.

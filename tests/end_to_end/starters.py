@@ -6,6 +6,7 @@ usage: starters.py FOLDER_OF_PROGRAMS
 import json
 import os
 import pathlib
+import re
 
 from scripted_world import WORKER, ScriptedWorld
 from tiny_world import PROGRAMS, main
@@ -55,6 +56,12 @@ class Starters(ScriptedWorld):
         plan = self.petlab("plan", "sweep.yaml", "--worker", "bin/worker")
         self.assertEqual((plan.code, plan.err), (0, ""), plan)
         self.assertNotIn("note: ", plan.out)
+        sections = re.sub("^# (search|stop_early)", r"\1", (self.root / "sweep.yaml").read_text(), flags=re.M)
+        self.write("searched.yaml", sections)
+        plan = self.petlab("plan", "searched.yaml", "--worker", "bin/worker")
+        self.assertEqual((plan.code, plan.err), (0, ""), plan)
+        self.assertIn("sweep first: 180 trials\n", plan.out)
+        self.assertIn("note: stop_early (halving) saves at most 42 % of the steps\n", plan.out)
         done = self.run_scripted()
         self.assertEqual(done.code, 0, done)
         self.assertEqual(self.outcomes(), {"finished": 9})
