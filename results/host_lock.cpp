@@ -74,6 +74,11 @@ HostLock::HostLock(const std::filesystem::path& database) {
   whole.l_type = F_WRLCK;
   whole.l_whence = SEEK_SET;
   const bool locked = fcntl(file_.get(), F_OFD_SETLK, &whole) == 0;
+  if (!locked && errno != EAGAIN && errno != EACCES) {
+    throw Error(fmt::format(
+        "{}: the file cannot be locked: {}; name a database on a file system with locks with --db",
+        file, std::strerror(errno)));
+  }
   std::array<char, 512> content = {};
   const ssize_t got = pread(file_.get(), content.data(), content.size(), 0);
   const std::string holder(content.data(), got > 0 ? static_cast<std::size_t>(got) : 0);

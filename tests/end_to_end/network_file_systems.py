@@ -125,6 +125,13 @@ class WithoutLocks(ScriptedWorld):
         done = self.petlab("db", "export", "archive", "out.petlab.tar.gz", "--db", "sweep.db")
         self.assertEqual(done.code, 0, done)
 
+    def test_a_database_without_locks_is_refused(self):
+        done = self.run_scripted(faults="network program=petlab;"
+                                        "fail program=petlab calls=fcntl path=*/sweep.db.lock error=ENOLCK")
+        self.assertEqual(done.code, 1, done)
+        self.assertIn("petlab: sweep.db.lock: the file cannot be locked: No locks available; name a database on a file system "
+                      "with locks with --db\n", done.err)
+
     def test_a_runs_folder_without_locks_is_refused(self):
         done = self.run_scripted(faults="fail program=petlab calls=flock path=*/.locks/* error=ENOLCK")
         self.assertEqual(done.code, 1, done)

@@ -638,6 +638,13 @@ void note_lock(const struct flock* lock) {
     va_end(rest);                                                \
     set_up();                                                    \
     if (unlocked && command == F_SETLK) return 0;                \
+    if (command == F_OFD_SETLK) {                                \
+      const int error = verdict_fd("fcntl", fd, false);          \
+      if (error > 0) {                                           \
+        errno = error;                                           \
+        return -1;                                               \
+      }                                                          \
+    }                                                            \
     const int result = real(#NAME, next)(fd, command, argument); \
     if (result == 0 && command == F_SETLK) {                     \
       note_lock(static_cast<const struct flock*>(argument));     \
