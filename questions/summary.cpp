@@ -128,8 +128,7 @@ class Summariser {
       if (row.trial == last) continue;
       last = row.trial;
       ++summary.trials;
-      pending_ += row.has_result ? 0 : 1;
-      stopped_ += row.stopped_early ? 1 : 0;
+      if (!row.has_result) ++(row.stopped_early ? stopped_ : pending_);
     }
   }
 
@@ -189,11 +188,11 @@ class Summariser {
     }
     if (request_.pivot) pivot_ = part_of(*request_.pivot);
     std::unordered_map<std::uint64_t, Group> groups;  // by row and column
-    std::map<std::size_t, std::int64_t> pending_last;
+    std::map<std::size_t, std::int64_t> last_without;
     for (std::size_t row = 0; row < collected_.rows().size(); ++row) {
       const Collected::Row& trial = collected_.rows()[row];
       if (!trial.has_result) {
-        note_pending(summary, row, pending_last);
+        note_missing(summary, row, last_without);
         continue;
       }
       for (std::size_t at = trial.first_score; at < trial.end_score; ++at) {
@@ -230,7 +229,7 @@ class Summariser {
   }
 
   // A trial without scores counts in the row of each of its tasks.
-  void note_pending(Summary& summary, std::size_t row, std::map<std::size_t, std::int64_t>& last) {
+  void note_missing(Summary& summary, std::size_t row, std::map<std::size_t, std::int64_t>& last) {
     const Collected::Row& trial = collected_.rows()[row];
     std::vector<std::string> tasks = {""};
     if (contains(by_, "task")) tasks = collected_.tasks()[trial.tasks];
@@ -241,7 +240,8 @@ class Summariser {
       const auto [before, is_new] = last.emplace(place, trial.trial);
       if (!is_new && before->second == trial.trial) continue;
       before->second = trial.trial;
-      ++summary.rows[place].pending;
+      SummaryRow& counts = summary.rows[place];
+      ++(trial.stopped_early ? counts.stopped_early : counts.pending);
     }
   }
   bool is_wanted(const std::string& task) const {
@@ -274,10 +274,11 @@ class Summariser {
     if (pending_ > 0) {
       summary.notes.push_back(
           fmt::format("{} of {} trials have no result yet", pending_, summary.trials));
-      if (stopped_ > 0) {
-        summary.notes.back() += fmt::format(
-            "; {} of these stopped early, so means are over the trials that continued", stopped_);
-      }
+    }
+    if (stopped_ > 0) {
+      summary.notes.push_back(
+          fmt::format("{} of {} trials stopped early: means are over those that continued",
+                      stopped_, summary.trials));
     }
     if (undefined_ > 0) {
       summary.notes.push_back(fmt::format(

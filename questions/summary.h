@@ -31,7 +31,9 @@ struct SummaryRow {
   std::vector<results::Value> key;  ///< in the order of Summary::by
   /// in the order of Summary::columns; absent: no such score
   std::vector<std::optional<SummaryCell>> cells;
-  std::int64_t pending = 0;  ///< trials without a result
+  // Trials without a result:
+  std::int64_t pending = 0;
+  std::int64_t stopped_early = 0;
 };
 
 struct Summary {

@@ -14,6 +14,7 @@
 #include "reports/derived.h"
 #include "reports/samples.h"
 #include "reports/selection.h"
+#include "sweeps/trial_state.h"
 
 namespace petlab::reports {
 namespace {
@@ -208,6 +209,11 @@ Cell CellMaker::cell(const AxisLine& row, const AxisLine& column, const CellSpec
   }
   if (result.measured.kind == Cell::Kind::missing && result.measured.reason.empty()) {
     result.measured.reason = why_missing(common);
+  }
+  if (result.measured.kind == Cell::Kind::missing || result.measured.partial()) {
+    result.trials.stopped_early = std::ranges::any_of(trials, [&](std::size_t trial) {
+      return data_.trials[trial].state == sweeps::to_string(sweeps::TrialState::stopped);
+    });
   }
   return result;
 }

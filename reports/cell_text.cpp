@@ -224,6 +224,9 @@ std::vector<std::string> legend(const Table& table) {
   if (any_cell(table, [](const Cell& cell) { return cell.measured.kind == Cell::Kind::missing; })) {
     lines.emplace_back("— no value yet");
   }
+  if (any_cell(table, [](const Cell& cell) { return cell.trials.stopped_early; })) {
+    lines.emplace_back("trials that stopped early have no value");
+  }
   if (any_cell(table,
                [](const Cell& cell) { return cell.measured.kind == Cell::Kind::undefined; })) {
     lines.emplace_back("undefined: the metric has no value for the predictions of a seed");

@@ -55,6 +55,7 @@ struct CellTrials {
   /// All trials that row and column select, with or without a value, without repeats, in the order
   /// of the sweep.
   TrialIds ids;
+  bool stopped_early = false;  // values are missing because trials stopped early
   // For the trials with a value:
   bool stale = false;                     // at least one is stale
   std::vector<std::string> numerics;      // distinct ones; mixed if there are several

@@ -45,8 +45,12 @@ std::string cell_text(const std::optional<questions::SummaryCell>& cell) {
 void print_summary(const ResultsArguments& arguments, const questions::Summary& summary,
                    std::ostream& out) {
   const bool for_people = arguments.output.for_people();
-  bool pending = false;
-  for (const questions::SummaryRow& row : summary.rows) pending = pending || row.pending > 0;
+  bool pending = !for_people;
+  bool stopped = !for_people;
+  for (const questions::SummaryRow& row : summary.rows) {
+    pending = pending || row.pending > 0;
+    stopped = stopped || row.stopped_early > 0;
+  }
   std::vector<std::string> columns = summary.by;
   for (const std::string& name : summary.columns) {
     if (for_people) {
@@ -55,7 +59,8 @@ void print_summary(const ResultsArguments& arguments, const questions::Summary& 
       for (const char* part : {"_mean", "_sd", "_n"}) columns.push_back(name + part);
     }
   }
-  if (pending || !for_people) columns.emplace_back("pending");
+  if (pending) columns.emplace_back("pending");
+  if (stopped) columns.emplace_back(for_people ? "stopped early" : "stopped_early");
   std::vector<std::vector<Value>> rows;
   for (const questions::SummaryRow& row : summary.rows) {
     std::vector<Value>& line = rows.emplace_back(row.key);
@@ -68,7 +73,8 @@ void print_summary(const ResultsArguments& arguments, const questions::Summary& 
       line.push_back(cell && cell->deviation ? Value(*cell->deviation) : Value());
       line.emplace_back(cell ? cell->n : std::int64_t{0});
     }
-    if (pending || !for_people) line.emplace_back(row.pending);
+    if (pending) line.emplace_back(row.pending);
+    if (stopped) line.emplace_back(row.stopped_early);
   }
   arguments.output.print(out, columns, rows, summary.by.size());
 }

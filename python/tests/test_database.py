@@ -153,6 +153,7 @@ def test_table_and_best_match_the_program(swept: World, db: petlab.Database) -> 
     table = db.table(by="variant,task", where={"seed": [42, 43]}, metric="score")
     assert list(table.columns) == [
         "variant", "task", "score_mean", "score_sd", "score_n", "pending",
+        "stopped_early",
     ]  # fmt: skip
     assert set(table.score_n) == {2}
     rows = db.rows("variant=shared and task=cola and seed=42,43")

@@ -109,10 +109,12 @@ class EarlyStops(ScriptedWorld):
         self.assertEqual({trial["id"] for trial in plan["trials"] if trial["state"] == "stopped early"}, losers)
         # Every table says how many trials it leaves out.
         done = self.petlab("results", "sweep.yaml", "--metric", "accuracy", "--split", "validation", "--by", "task")
-        self.assertRegex(done.out, rf"\(2\) +{len(losers)}\n")
-        self.assertIn(f"note: {len(losers)} of {TRIALS} trials have no result yet; {len(losers)} of these stopped early, "
-                      "so means are over the trials that continued", done.err)
-        self.assertIn(f"2 of {TRIALS} trials done ({len(losers)} stopped early)", self.petlab("report", "sweep").out)
+        self.assertRegex(done.out, rf"accuracy +stopped early\n(.*\n)+.* \(2\) +{len(losers)}\n")
+        self.assertIn(f"note: {len(losers)} of {TRIALS} trials stopped early: means are over those that continued",
+                      done.err)
+        report = self.petlab("report", "sweep").out
+        self.assertIn(f"2 of {TRIALS} trials done ({len(losers)} stopped early)", report)
+        self.assertIn("\ntrials that stopped early have no value\n", report)
 
     def slots_free(self):
         for path in (self.root / "slots").iterdir():

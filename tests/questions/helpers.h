@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "results/attempt_events.h"
+#include "results/decisions.h"
 #include "results/store.h"
 #include "sweeps/catalog.h"
 #include "tests/support/temp_dir.h"
@@ -37,6 +38,19 @@ class SmallDatabase {
     batch.record_sweep(sweep_, rows_, 1);
     batch.commit();
     return id;
+  }
+
+  /// The sweep's rule stops the trial.
+  void stop_early(const std::string& id) {
+    results::Batch batch = store_.begin();
+    results::stop_early(batch, id, {1, 2, "the rule's numbers", 3});
+    batch.commit();
+  }
+
+  void resume_stopped(const std::string& id) {
+    results::Batch batch = store_.begin();
+    results::set_cancelled(batch, id, false);
+    batch.commit();
   }
 
   struct Metric {

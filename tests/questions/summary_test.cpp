@@ -40,6 +40,7 @@ Lines summary_lines(const SmallDatabase& database, const std::string& where, con
                                 cell->n);
       }
       if (row.pending > 0) line += fmt::format(" pending {}", row.pending);
+      if (row.stopped_early > 0) line += fmt::format(" stopped {}", row.stopped_early);
       lines.push_back(line);
     }
     lines.insert(lines.end(), summary.notes.begin(), summary.notes.end());
@@ -107,6 +108,23 @@ TEST_CASE("Notes count missing results and undefined values", "[questions]") {
         Lines{"variant: accuracy", "a: ?±?(2) pending 1", "b: - pending 1",
               "2 of 4 trials have no result yet",
               "1 values are undefined; a mean with one of them is undefined too"});
+}
+
+TEST_CASE("A trial that stopped early is not pending, unless it continues", "[questions]") {
+  SmallDatabase database;
+  database.scored("a", SmallDatabase::config("cola", 1), 0.5);
+  for (const std::uint64_t seed : {2, 3}) {
+    database.stop_early(database.add("a", SmallDatabase::config("cola", seed)));
+  }
+  database.add("a", SmallDatabase::config("cola", 4));
+  const std::string stopped = "trials stopped early: means are over those that continued";
+  CHECK(summary_lines(database, "", "variant") ==
+        Lines{"variant: accuracy", "a: 0.5±?(1) pending 1 stopped 2",
+              "1 of 4 trials have no result yet", "2 of 4 " + stopped});
+  database.resume_stopped("t2");
+  CHECK(summary_lines(database, "", "variant") ==
+        Lines{"variant: accuracy", "a: 0.5±?(1) pending 2 stopped 1",
+              "2 of 4 trials have no result yet", "1 of 4 " + stopped});
 }
 
 TEST_CASE("Pending trials are counted for the selected tasks alone", "[questions]") {

@@ -101,6 +101,21 @@ TEST_CASE("A cell with fewer seeds than planned is partial, and without seeds mi
   CHECK(table.progress[0].trials == 4);
 }
 
+TEST_CASE("A table says that values are missing because trials stopped early", "[reports]") {
+  const auto says_so = [](const std::string& of_a, const std::string& of_b) {
+    DataMaker make;
+    make.score(make.trial("a", 1, "x"), "accuracy", 0.5);
+    make.data.trials[make.trial("a", 2, "x")].state = of_a;
+    make.data.trials[make.trial("b", 1, "x")].state = of_b;
+    const std::vector<std::string> lines =
+        legend(testing::table_of(definition(kSimple), make.data, {}));
+    return std::ranges::count(lines, "trials that stopped early have no value") == 1;
+  };
+  CHECK_FALSE(says_so("running", "failed"));
+  CHECK(says_so("stopped early", "failed"));
+  CHECK(says_so("running", "stopped early"));
+}
+
 TEST_CASE("The best of a column is chosen among cells with all seeds", "[reports]") {
   DataMaker make;
   make.score(make.trial("a", 1, "x"), "accuracy", 0.9);

@@ -231,8 +231,8 @@ class Database:
         """Returns means over seeds, from `petlab results`.
 
         Columns: the fields of `by`; for each metric (or value of `pivot`) `…_mean`, `…_sd` (the
-        sample standard deviation) and `…_n`; `pending`, the number of trials without a result.
-        Caveats are NoteWarnings. Raises QuestionError, ProgramError.
+        sample standard deviation) and `…_n`; `pending` and `stopped_early`, the numbers of trials
+        without a result. Caveats are NoteWarnings. Raises QuestionError, ProgramError.
         """
         return _frame(self.table_rows(by, pivot, where, metric, split))
 
@@ -341,7 +341,8 @@ def _option(name: str, values: Names) -> list[str]:
 
 def _field_kinds() -> dict[str, type]:
     """The types of fields. A data frame cannot infer them if values are missing."""
-    kinds: dict[str, type] = {"step": int, "value": float, "pending": int, "train_seconds": float}
+    kinds: dict[str, type] = {"step": int, "value": float, "train_seconds": float}
+    kinds.update(pending=int, stopped_early=int)
     for group, kind in GROUPS.items():
         hints = typing.get_type_hints(kind)
         for field in dataclasses.fields(kind):
