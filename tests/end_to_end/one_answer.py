@@ -198,9 +198,9 @@ class OneAnswer(tiny_world.TinyWorld):
     def check_tables(self, question):
         by, words = question.by, ["results", *self.where(question), "--split", question.split, "--metric",
                                   ",".join(question.metrics)]
-        found, pending = self.table(words, by)
+        found, without = self.table(words, by)
         self.check_numbers("results --by", found, self.slow.table(question.where, by, question.split, question.metrics))
-        self.check("pending", pending, self.slow_pending(question))
+        self.check("trials without a result", without, self.slow_without_result(question))
         pivoted = {}
         for row in self.rows(*words, "--by", ",".join(by), "--pivot", "task"):
             for title in [column[:-2] for column in row if column.endswith("_n") and row[column]]:
@@ -225,23 +225,24 @@ class OneAnswer(tiny_world.TinyWorld):
             for row in rows if row["kind"] in ("number", "undefined")), key=repr), wanted)
 
     def table(self, words, by):
-        """The output of `petlab results`, and the number of pending trials of each row."""
-        found, pending = {}, {}
+        """The output of `petlab results`, and the numbers of pending and stopped trials of each row."""
+        found, without = {}, {}
         for row in self.rows(*words, "--by", ",".join([*by, "task"])):
             key = values_of([row], *by, "task")[0]
             for name in [column[:-2] for column in row if column.endswith("_n") and row[column]]:
                 found[*key, name] = values_of([row], f"{name}_mean", f"{name}_sd", f"{name}_n")[0]
-            if row["pending"]:
-                pending[key] = row["pending"]
-        return found, pending
+            if row["pending"] or row["stopped_early"]:
+                without[key] = row["pending"], row["stopped_early"]
+        return found, without
 
-    def slow_pending(self, question):
+    def slow_without_result(self, question):
         found = collections.defaultdict(set)
         for trial, fields in self.slow.members_of(question.where):
             for task in trial.tasks if not trial.result else []:
                 if all(holds(task, comparison, values) for field, comparison, values in question.where if field == "task"):
-                    found[*map(fields.get, question.by), task].add(trial.id)
-        return {key: len(trials) for key, trials in found.items()}
+                    found[*map(fields.get, question.by), task].add(trial)
+        return {key: (sum(not trial.stopped_early for trial in trials), sum(trial.stopped_early for trial in trials))
+                for key, trials in found.items()}
 
     def report(self, question, table):
         """A report with the question's conditions, as a map if possible. YAML writes values as in --where."""
@@ -438,6 +439,8 @@ class OneAnswer(tiny_world.TinyWorld):
         """Checks each trial's state in show, and their counts in status and reports."""
         words = ["--json", "--worker", "./worker.py", "--runs", self.runs]
         shown = {trial.id: self.shown(trial)["state"] for trial in self.slow.trials}
+        self.check("stopped early", {trial for trial, state in shown.items() if state == "stopped early"},
+                   {trial.id for trial in self.slow.trials if trial.stopped_early and not trial.result})
         status = {one["sweep"]: one["states"] for one in json.loads(self.answer("status", *words))["sweeps"]}
         self.write("states.yaml", json.dumps({
             "report": "states", "about": "drawn", "sweep": self.slow.sweeps,

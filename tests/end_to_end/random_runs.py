@@ -109,15 +109,16 @@ class RandomRuns:
             if self.chance(0.2):
                 self.write(file, [{"v": 1, "time": self.now(), "untag": tag}])
 
-    def decide(self, trial, what, after=None):
+    def decide(self, trial, what, after=None, step=None):
         line = {"v": 1, "time": self.now(), "decision": what} | ({} if after is None else {"after_attempt": after})
+        line |= {} if step is None else {"after_step": step}
         self.write(f"{trial}/decisions.jsonl", [line | {"why": "drawn"}])
 
     def attempts(self, trial, config):
         draw = self.draw
         fate = draw.choices(["new", "finished", "resumed", "resumed twice", "failed", "crashed", "running", "renewed",
-                             "retried", "renewing", "discarded", "discarded, again", "cancelled"],
-                            [2, 14, 6, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1])[0]
+                             "retried", "renewing", "discarded", "discarded, again", "cancelled",
+                             "stopped"], [2, 14, 6, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2])[0]
         number, resume = 0, None
         if fate.startswith("resumed"):
             for _ in range(2 if fate == "resumed twice" else 1):
@@ -126,6 +127,20 @@ class RandomRuns:
             fate = "finished"
         if fate == "cancelled":
             self.decide(trial, "cancel")
+        if fate == "stopped":
+            number += 1
+            resume = self.attempt(trial, config, number, "crashed", None)
+            step = resume["step"] if resume else 0
+            self.decide(trial, "stop_early", number, step)
+            later = draw.choice(["stays", "stays", "cancelled", "may continue", "finished",
+                                 "stopped again"])
+            if later == "cancelled":
+                self.decide(trial, "cancel")
+            if later in ("may continue", "finished", "stopped again"):
+                self.decide(trial, "retry", number)
+            if later == "stopped again":
+                self.decide(trial, "stop_early", number, step)
+            fate = later
         if fate in ("failed", "crashed", "running"):
             self.attempt(trial, config, 1, fate, None)
         if fate in ("finished", "renewed", "retried", "renewing", "discarded", "discarded, again"):

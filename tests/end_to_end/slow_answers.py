@@ -47,6 +47,12 @@ class Trial:
             self.attempts[int(part.name)] = {**begun, "ended": ended, "events": events}
         decisions = lines(folder / "decisions.jsonl")
         self.hidden = ([one["decision"] for one in decisions if "hide" in one["decision"]] or [""])[-1] == "hide"
+        stopped, self.stopped_early = False, False
+        for what in (one["decision"] for one in decisions):
+            if what == "cancel" or what == "stop_early" and not stopped:
+                stopped, self.stopped_early = True, what == "stop_early"
+            elif what in ("uncancel", "retry", "rerun", "discard"):
+                stopped, self.stopped_early = False, False
         finished = [number for number, one in self.attempts.items() if one["events"][-1]["type"] == "finished"]
         for one in decisions:
             if one["decision"] in ("discard", "rerun", "retry"):
