@@ -222,7 +222,10 @@ Schema settings_schema(SettingPlace place, std::string_view catalog) {
                             {"maximum", kMaxTrials},
                             {"description", "how many points to draw"}};
     properties["by"] = base::schema_words({"random"});
-    properties["search_seed"] = {{"type", "integer"}, {"description", "for other points"}};
+    properties["search_seed"] = {{"type", "integer"},
+                                 {"minimum", kLowest},
+                                 {"maximum", kHighest},
+                                 {"description", "for other points"}};
   }
   Schema schema = schema_object(std::move(properties));
   schema["patternProperties"] = {{"^user\\.", user}};

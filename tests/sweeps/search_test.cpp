@@ -132,6 +132,9 @@ TEST_CASE("Mistakes in search name what was found and expected", "[sweeps]") {
               "sweep.yaml:3: search.search_seed: found 'x', expected a whole number",
               "sweep.yaml:3: search.trials: found nothing, expected how many points to draw, from "
               "1 to 1000000"});
+  CHECK(problems("{seed: [1], trials: 1, search_seed: 9223372036854775808}") ==
+        Strings{"sweep.yaml:3: search.search_seed: found 9223372036854775808, expected a whole "
+                "number"});
   CHECK(problems("{seed: [1], trials: 1000001}") ==
         Strings{"sweep.yaml:3: search.trials: found 1000001, expected how many points to draw, "
                 "from 1 to 1000000"});
