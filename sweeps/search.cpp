@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
@@ -30,11 +29,6 @@ std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(' ');
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
-bool is_beyond_int64(const json& number) {
-  return number.is_number_unsigned() &&
-         number.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()};
 }
 
 double number_in(std::string_view text) {
@@ -94,7 +88,7 @@ class Search {
     }
     if (const YamlNode* const seed = node_.find("search_seed")) {
       const json number = base::to_json(*seed);
-      if (number.is_number_integer() && !is_beyond_int64(number)) {
+      if (number.is_number_integer() && !is_too_large(*seed, number)) {
         seed_ = number.get<std::int64_t>();
       } else {
         problems_.add(seed->line, "search.search_seed", base::shown(*seed), "a whole number");

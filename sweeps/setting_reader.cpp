@@ -27,8 +27,14 @@ constexpr std::string_view kUserNumberWanted =
 constexpr int kMostPriority = 1'000'000;
 constexpr std::string_view kTaskWanted = "the name of a task, or of a .yaml file that declares one";
 
-/// True for an integer that exceeds a signed 64-bit integer. SQLite, JSON readers and pandas would
-/// each show another number, and two different ones as equal.
+bool is_group(const std::string& key) { return key == "user" || is_group_of_fields(key); }
+
+bool holds_nul(const json& value) {
+  return value.is_string() && value.get_ref<const std::string&>().find('\0') != std::string::npos;
+}
+
+}  // namespace
+
 bool is_too_large(const base::YamlNode& node, const json& value) {
   if (!value.is_number() || node.text.find_first_not_of("+-0123456789") != std::string::npos) {
     return false;
@@ -37,14 +43,6 @@ bool is_too_large(const base::YamlNode& node, const json& value) {
          (value.is_number_unsigned() &&
           value.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()});
 }
-
-bool is_group(const std::string& key) { return key == "user" || is_group_of_fields(key); }
-
-bool holds_nul(const json& value) {
-  return value.is_string() && value.get_ref<const std::string&>().find('\0') != std::string::npos;
-}
-
-}  // namespace
 
 bool SettingReader::find_target(const std::string& where, const std::string& name, int line,
                                 Setting& setting) {

@@ -23,6 +23,10 @@ struct ListedSetting {
   Setting setting;
 };
 
+/// True for an integer that exceeds a signed 64-bit integer. SQLite, JSON readers and pandas would
+/// each show another number, and two different ones as equal.
+bool is_too_large(const base::YamlNode& node, const nlohmann::json& value);
+
 /// Reads `key: value` from any section of a sweep file: finds the key's target and checks the
 /// value. Declared tasks and named backbones are read once each and go into the draft. All problems
 /// go to `problems`.
