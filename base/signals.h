@@ -4,8 +4,8 @@
 
 namespace petlab::base {
 
-/// Blocks all signals of this thread during its lifetime. Between fork and exec, a signal handler
-/// would otherwise run in the child, on pipes shared with the parent.
+/// Blocks all signals of this thread during its lifetime. After a fork, a signal handler would
+/// otherwise also run in the child, on pipes shared with the parent: one Ctrl-C would count twice.
 class SignalsHeldBack {
  public:
   SignalsHeldBack();

@@ -17,6 +17,7 @@
 
 #include "base/open_files.h"
 #include "base/process_handle.h"
+#include "base/signals.h"
 #include "orchestrator/host/error.h"
 #include "orchestrator/host/worker_mark.h"
 
@@ -52,12 +53,10 @@ int elapsed_ms(const timespec& since) {
 }
 
 // Only async-signal-safe calls: the parent's heap and locks are in an unknown state after the fork.
+// All signals are blocked, and stay so.
 [[noreturn]] void guard(int pipe_fd, int grace_ms, const char* asked) {
   ::setsid();
   ::prctl(PR_SET_NAME, "petlab-guardian");
-  sigset_t all;
-  sigfillset(&all);
-  ::sigprocmask(SIG_BLOCK, &all, nullptr);
   close_all_but(pipe_fd);
   Watched groups[kMostGroups] = {};
   for (;;) {
@@ -107,6 +106,7 @@ Guardian::Guardian(std::chrono::milliseconds grace, const std::filesystem::path&
   base::FileDescriptor reading(ends[0]);
   pipe_ = base::FileDescriptor(ends[1]);
   const int grace_ms = static_cast<int>(grace.count());
+  const base::SignalsHeldBack held_back;
   pid_ = ::fork();
   if (pid_ < 0)
     throw Error(fmt::format("cannot start a guardian process: {}", std::strerror(errno)));

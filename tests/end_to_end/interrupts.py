@@ -85,7 +85,7 @@ class Interrupts(ScriptedWorld):
         self.gate.touch()
         done = self.end(process)
         self.assertEqual(done.code, 3, done)
-        self.assertEqual(self.outcomes(), {"finished": 2})
+        self.assertEqual(self.outcomes(), {"finished": 2}, done)
 
     def test_petlab_stop_together_with_ctrl_c_acts_like_one_of_them(self):
         for order in ("stop first", "Ctrl-C first", "both"):

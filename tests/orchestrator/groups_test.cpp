@@ -1,6 +1,8 @@
-// Signals to process groups whose number the kernel may reuse.
+// Signals to process groups: of workers, whose number the kernel may reuse, and of a terminal's
+// Ctrl-C.
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -8,6 +10,7 @@
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
 #include <chrono>
 #include <filesystem>
 #include <string>
@@ -25,6 +28,13 @@ namespace {
 bool recording = false;
 // For each signal to a group: whether the leader, or its zombie, still had the number.
 std::vector<bool> has_number;
+
+bool interrupting_forks = false;
+
+// Runs in the child of each fork, as if Ctrl-C came before the child leaves the terminal's group.
+void interrupt_fork() {
+  if (interrupting_forks) ::raise(SIGINT);
+}
 
 }  // namespace
 
@@ -87,6 +97,21 @@ TEST_CASE("The group of an ended worker is signalled before its number can be re
   CHECK(has_number == std::vector<bool>{true});
   // The worker was reaped, too.
   CHECK(::waitpid(pid, nullptr, WNOHANG) == -1);
+}
+
+TEST_CASE("A Ctrl-C while a guardian starts is heard once", "[orchestrator]") {
+  const testing::TempDir folder;
+  boost::asio::io_context loop;
+  boost::asio::signal_set signals(loop, SIGINT);
+  int heard = 0;
+  signals.async_wait([&](const boost::system::error_code& error, int) { heard += error ? 0 : 1; });
+  REQUIRE(::pthread_atfork(nullptr, nullptr, interrupt_fork) == 0);
+  interrupting_forks = true;
+  { const Guardian guardian(1s, folder.path() / "asked"); }
+  interrupting_forks = false;
+  // The signal that this process itself would get is not sent here, so none may arrive.
+  loop.poll();
+  CHECK(heard == 0);
 }
 
 TEST_CASE("A guardian does not signal a group that reuses the number of an ended one",
