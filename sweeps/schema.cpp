@@ -217,11 +217,20 @@ Schema settings_schema(SettingPlace place, std::string_view catalog) {
     properties["variant"] = in_place(place, schema_reference("name"), false);
   }
   if (place == SettingPlace::search) {
-    properties["trials"] = {{"type", "integer"},
-                            {"minimum", 1},
-                            {"maximum", kMaxTrials},
-                            {"description", "how many points to draw"}};
-    properties["by"] = base::schema_words({"random"});
+    const auto count = [](const char* description) -> Schema {
+      return {{"type", "integer"},
+              {"minimum", 1},
+              {"maximum", kMaxTrials},
+              {"description", description}};
+    };
+    properties["trials"] = count("how many points to draw");
+    properties["by"] = base::schema_words({"random", "tpe"});
+    properties["startup"] = count("tpe: how many points to draw at random first (default: 10)");
+    properties["per_round"] = count("tpe: how many points to suggest together (default: 4)");
+    properties["metric"] = {
+        {"type", "string"},
+        {"minLength", 1},
+        {"description", "tpe: the metric to optimise (default: that which selects the best step)"}};
     properties["search_seed"] = {{"type", "integer"},
                                  {"minimum", kLowest},
                                  {"maximum", kHighest},
@@ -230,7 +239,14 @@ Schema settings_schema(SettingPlace place, std::string_view catalog) {
   Schema schema = schema_object(std::move(properties));
   schema["patternProperties"] = {{"^user\\.", user}};
   schema["not"] = {{"required", {"task", "tasks"}}};
-  if (place == SettingPlace::search) schema["required"] = Schema::array({"trials"});
+  if (place == SettingPlace::search) {
+    schema["required"] = Schema::array({"trials"});
+    Schema by_tpe = {{"required", {"by"}}};
+    by_tpe["properties"]["by"]["const"] = "tpe";
+    for (const char* key : {"startup", "per_round", "metric"}) {
+      schema["dependentSchemas"][key] = by_tpe;
+    }
+  }
   return schema;
 }
 

@@ -7,8 +7,8 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -24,6 +24,7 @@ using base::YamlNode;
 using nlohmann::json;
 
 constexpr std::array<std::string_view, 3> kKeys{"trials", "by", "search_seed"};
+constexpr std::array<std::string_view, 3> kTpeKeys{"startup", "per_round", "metric"};
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(' ');
@@ -42,18 +43,22 @@ double number_in(std::string_view text) {
 
 class Search {
  public:
-  Search(const base::YamlNode& node, SettingReader& reader, SweepDraft& draft,
-         base::FileProblems& problems)
-      : node_(node), reader_(reader), draft_(draft), problems_(problems) {}
+  Search(const base::YamlNode& node, std::span<const SearchPoint> suggested, SettingReader& reader,
+         SweepDraft& draft, base::FileProblems& problems)
+      : node_(node), suggested_(suggested), reader_(reader), draft_(draft), problems_(problems) {}
 
   Axis read() {
     read_plan();
     axis_.line = node_.line;
-    axis_.points.resize(trials_);
-    drawn_.resize(trials_);
+    const auto trials = static_cast<std::size_t>(study_.trials);
+    drawn_ = by_tpe_ ? std::min(trials, static_cast<std::size_t>(study_.startup)) : trials;
+    const std::size_t known = std::min(trials, drawn_ + suggested_.size());
+    axis_.points.resize(known);
+    study_.points.resize(known);
     bool any = false;
     reader_.walk("search", node_, [&](const std::string& name, int line, const YamlNode& value) {
       if (std::ranges::count(kKeys, name) > 0) return;
+      if (by_tpe_ && std::ranges::count(kTpeKeys, name) > 0) return;
       any = true;
       Setting setting;
       if (!reader_.find_target("search", name, line, setting)) return;
@@ -74,6 +79,10 @@ class Search {
       problems_.add(node_.line, "search", "no field", fmt::format("a field with {}", kWanted));
     }
     leave_out_repetitions();
+    if (by_tpe_) {
+      draft_.search_line = node_.line;
+      draft_.study = std::move(study_);
+    }
     return std::move(axis_);
   }
 
@@ -82,26 +91,46 @@ class Search {
       "log(LOW, HIGH), uniform(LOW, HIGH) or a list of values";
 
   void read_plan() {
-    if (const YamlNode* const by = node_.find("by");
-        by != nullptr && (!by->is_scalar() || by->text != "random")) {
-      problems_.add(by->line, "search.by", base::shown(*by), "random");
+    if (const YamlNode* const by = node_.find("by")) {
+      by_tpe_ = by->is_scalar() && by->text == "tpe";
+      if (!by_tpe_ && (!by->is_scalar() || by->text != "random")) {
+        problems_.add(by->line, "search.by", base::shown(*by), "random or tpe");
+      }
     }
     if (const YamlNode* const seed = node_.find("search_seed")) {
       const json number = base::to_json(*seed);
       if (number.is_number_integer() && !is_too_large(*seed, number)) {
-        seed_ = number.get<std::int64_t>();
+        study_.seed = number.get<std::int64_t>();
       } else {
         problems_.add(seed->line, "search.search_seed", base::shown(*seed), "a whole number");
       }
     }
-    const YamlNode* const trials = node_.find("trials");
-    const json number = trials == nullptr ? json() : base::to_json(*trials);
+    const std::string points = fmt::format(", from 1 to {}", kMaxTrials);
+    read_count("trials", "how many points to draw" + points, study_.trials);
+    if (!by_tpe_) return;
+    if (node_.find("startup") != nullptr) {
+      read_count("startup", "how many points to draw at random first" + points, study_.startup);
+    }
+    if (node_.find("per_round") != nullptr) {
+      read_count("per_round", "how many points to suggest together" + points, study_.per_round);
+    }
+    if (const YamlNode* const metric = node_.find("metric")) {
+      if (metric->is_scalar() && !metric->text.empty()) {
+        study_.metric = metric->text;
+      } else {
+        problems_.add(metric->line, "search.metric", base::shown(*metric), "the name of a metric");
+      }
+    }
+  }
+
+  void read_count(const char* key, const std::string& wanted, std::int64_t& count) {
+    const YamlNode* const node = node_.find(key);
+    const json number = node == nullptr ? json() : base::to_json(*node);
     if (number.is_number_integer() && number >= 1 && number <= kMaxTrials) {
-      trials_ = number.get<std::size_t>();
+      count = number.get<std::int64_t>();
     } else {
-      problems_.add(trials == nullptr ? node_.line : trials->line, "search.trials",
-                    trials == nullptr ? "nothing" : base::shown(*trials),
-                    fmt::format("how many points to draw, from 1 to {}", kMaxTrials));
+      problems_.add(node == nullptr ? node_.line : node->line, fmt::format("search.{}", key),
+                    node == nullptr ? "nothing" : base::shown(*node), wanted);
     }
   }
 
@@ -125,10 +154,11 @@ class Search {
       return one;
     };
     if (!read(range.low) || !read(range.high)) return;
-    for (std::size_t point = 0; point < trials_; ++point) {
-      const std::string text = value_in_range(range, is_whole, draw(name, point));
+    study_.fields.push_back({name, range, is_whole});
+    for (std::size_t point = 0; point < axis_.points.size(); ++point) {
+      const std::string& text =
+          add_text(name, point, [&](double draw) { return value_in_range(range, is_whole, draw); });
       if (std::optional<Setting> one = read(text)) axis_.points[point].push_back(std::move(*one));
-      drawn_[point] += text + "\n";
     }
   }
 
@@ -137,16 +167,23 @@ class Search {
     if (!value.is_sequence()) return refuse(name, value.line, base::shown(value), kWanted);
     const std::vector<ListedSetting> list = reader_.list("search", name, line, value);
     if (list.empty()) return;
-    for (std::size_t point = 0; point < trials_; ++point) {
-      const auto chosen =
-          static_cast<std::size_t>(draw(name, point) * static_cast<double>(list.size()));
-      axis_.points[point].push_back(list[chosen].setting);
-      drawn_[point] += fmt::format("{}\n", chosen);
+    study_.fields.push_back({name, std::nullopt, false, list.size()});
+    for (std::size_t point = 0; point < axis_.points.size(); ++point) {
+      const std::string& chosen = add_text(name, point, [&](double draw) {
+        return fmt::format("{}", std::floor(draw * static_cast<double>(list.size())));
+      });
+      axis_.points[point].push_back(list.at(std::stoul(chosen)).setting);
     }
   }
 
-  double draw(const std::string& name, std::size_t point) const {
-    return search_draw(seed_, name, static_cast<std::int64_t>(point));
+  // The value of the field that was added last at a point.
+  template <typename Drawn>
+  const std::string& add_text(const std::string& name, std::size_t point, const Drawn& drawn) {
+    SearchPoint& texts = study_.points[point];
+    texts.push_back(point < drawn_
+                        ? drawn(search_draw(study_.seed, name, static_cast<std::int64_t>(point)))
+                        : suggested_[point - drawn_][texts.size()]);
+    return texts.back();
   }
 
   void refuse(const std::string& name, int line, const std::string& found,
@@ -156,33 +193,42 @@ class Search {
   }
 
   void leave_out_repetitions() {
-    std::set<std::string> known;
+    std::map<SearchPoint, std::size_t> known;  // their places on the axis
     std::vector<std::vector<Setting>> points;
-    for (std::size_t point = 0; point < trials_; ++point) {
-      if (known.insert(drawn_[point]).second) points.push_back(std::move(axis_.points[point]));
+    for (std::size_t point = 0; point < axis_.points.size(); ++point) {
+      const auto [at, is_new] = known.emplace(study_.points[point], points.size());
+      if (is_new) points.push_back(std::move(axis_.points[point]));
+      draft_.search_places.push_back(at->second);
     }
     axis_.points = std::move(points);
-    if (axis_.points.size() == trials_) return;
-    draft_.search_note =
-        fmt::format("search: {} of {} points are different; the others are left out",
-                    axis_.points.size(), trials_);
+    if (axis_.points.size() < study_.points.size()) {
+      draft_.search_notes.push_back(
+          fmt::format("search: {} of {} points are different; the others are left out",
+                      axis_.points.size(), study_.points.size()));
+    }
+    if (!study_.is_complete()) {
+      draft_.search_notes.push_back(
+          fmt::format("search: {} of {} points are known; petlab run adds the others by TPE",
+                      study_.points.size(), study_.trials));
+    }
   }
 
   const YamlNode& node_;
+  std::span<const SearchPoint> suggested_;
   SettingReader& reader_;
   SweepDraft& draft_;
   base::FileProblems& problems_;
-  std::size_t trials_ = 1;
-  std::int64_t seed_ = 0;
+  bool by_tpe_ = false;
+  Study study_;            // also used for a random search
+  std::size_t drawn_ = 0;  // the number of points drawn at random, which come first
   Axis axis_;
-  std::vector<std::string> drawn_;  // by point: its values as text
 };
 
 }  // namespace
 
-Axis read_search(const base::YamlNode& node, SettingReader& reader, SweepDraft& draft,
-                 base::FileProblems& problems) {
-  return Search(node, reader, draft, problems).read();
+Axis read_search(const base::YamlNode& node, std::span<const SearchPoint> suggested,
+                 SettingReader& reader, SweepDraft& draft, base::FileProblems& problems) {
+  return Search(node, suggested, reader, draft, problems).read();
 }
 
 std::optional<SearchRange> search_range_from(std::string_view text) {
@@ -220,7 +266,13 @@ std::string value_in_range(const SearchRange& range, bool is_whole, double draw)
   const double end = is_whole ? high + 1 : high;
   const double value = range.is_log ? std::exp(std::log(low) + draw * std::log(end / low))
                                     : low + draw * (end - low);
-  if (is_whole) return fmt::format("{:.0f}", std::clamp(std::floor(value), low, high));
+  return nearest_in_range(range, is_whole, is_whole ? std::floor(value) : value);
+}
+
+std::string nearest_in_range(const SearchRange& range, bool is_whole, double value) {
+  const double low = number_in(range.low);
+  const double high = number_in(range.high);
+  if (is_whole) return fmt::format("{:.0f}", std::clamp(std::round(value), low, high));
   const std::string text = fmt::format("{:.4g}", value);
   const double rounded = number_in(text);
   return rounded < low ? range.low : rounded > high ? range.high : text;

@@ -517,8 +517,8 @@ class Expander {
                                            sweep_.file.string(), rules[i].line, name));
       }
     };
-    if (!draft_.search_note.empty()) {
-      sweep_.notes.push_back(fmt::format("{}: {}", sweep_.file.string(), draft_.search_note));
+    for (const std::string& note : draft_.search_notes) {
+      sweep_.notes.push_back(fmt::format("{}: {}", sweep_.file.string(), note));
     }
     note_rules("when", draft_.when, when_held_);
     note_rules("exclude", draft_.exclude, exclude_held_);

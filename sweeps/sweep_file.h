@@ -14,6 +14,7 @@
 #include "sweeps/early_stop.h"
 #include "sweeps/identity.h"
 #include "sweeps/locations.h"
+#include "sweeps/study.h"
 #include "sweeps/task.h"
 #include "sweeps/trial_config.h"
 
@@ -67,6 +68,8 @@ struct Sweep : SweepHead {
   std::vector<SweepTrial> trials;
   /// The declarations of all tasks that trials use, by name.
   std::map<std::string, TaskDeclaration> tasks;
+  /// Only of a search by TPE.
+  std::optional<Study> study;
 };
 
 /// Maximum number of trials in a sweep, before `exclude`.
@@ -78,9 +81,11 @@ inline constexpr std::int64_t kMaxTrials = 1'000'000;
 /// `overrides` are those of --set: `training.epochs=1` sets a field for every trial as if the file
 /// did, so trial ids change accordingly. Throws std::invalid_argument for invalid overrides, and if
 /// they make two trials equal. `catalog` is the id of the worker's catalog, which was learned
-/// (sweeps/worker_catalog.h); empty: the built-in one.
+/// (sweeps/worker_catalog.h); empty: the built-in one. `points` is the folder that records the
+/// points of a search by TPE (sweeps/study.h); empty: none is recorded.
 Sweep load_sweep(const std::filesystem::path& file, const Locations& locations,
-                 std::span<const std::string> overrides = {}, std::string_view catalog = {});
+                 std::span<const std::string> overrides = {}, std::string_view catalog = {},
+                 const std::filesystem::path& points = {});
 
 /// The name of the sweep in a file, without expanding or checking the rest. Throws
 /// base::FileProblemsError if the file is not YAML or has no valid name, sweeps::Error if it cannot

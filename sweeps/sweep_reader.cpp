@@ -48,8 +48,9 @@ std::string found_name(const std::string& text) {
 class SweepReader {
  public:
   SweepReader(const std::filesystem::path& file, const Locations& locations,
-              base::FileProblems& problems, std::string_view catalog)
-      : problems_(problems), reader_(file, locations, problems, draft_) {
+              base::FileProblems& problems, std::string_view catalog,
+              std::span<const SearchPoint> suggested)
+      : problems_(problems), suggested_(suggested), reader_(file, locations, problems, draft_) {
     draft_.catalog = catalog;
     if (const WorkerCatalog* const known = find_catalog(catalog)) {
       // A trial without a backbone needs only its fields for a storage formula.
@@ -90,7 +91,8 @@ class SweepReader {
     read_variants(root.find("variants"));
     read_zip(root.find("zip"));
     if (const base::YamlNode* const search = section(root, "search")) {
-      draft_.axes.push_back(read_search(*search, reader_, draft_, problems_));
+      draft_.search_axis = draft_.axes.size();
+      draft_.axes.push_back(read_search(*search, suggested_, reader_, draft_, problems_));
     }
     read_grid(root.find("grid"));
     read_rules(root.find("when"), "when", draft_.when);
@@ -333,6 +335,7 @@ class SweepReader {
   }
 
   base::FileProblems& problems_;
+  std::span<const SearchPoint> suggested_;
   SweepDraft draft_;
   SettingReader reader_;
   bool variants_known_ = true;
@@ -356,8 +359,8 @@ std::string read_sweep_name(const base::YamlNode& root, base::FileProblems& prob
 
 SweepDraft read_sweep(const base::YamlNode& root, const std::filesystem::path& file,
                       const Locations& locations, base::FileProblems& problems,
-                      std::string_view catalog) {
-  return SweepReader(file, locations, problems, catalog).read(root);
+                      std::string_view catalog, std::span<const SearchPoint> suggested) {
+  return SweepReader(file, locations, problems, catalog, suggested).read(root);
 }
 
 }  // namespace petlab::sweeps

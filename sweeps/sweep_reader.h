@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -84,7 +85,11 @@ struct SweepDraft {
   std::vector<Setting> overrides;
   std::vector<Variant> variants;  // at least one
   std::vector<Axis> axes;         // zip groups, then the search's points, then grid lists
-  std::string search_note;        // on points left out; empty: none
+  std::vector<std::string> search_notes;
+  std::optional<Study> study;              // of a search by TPE; without trials_of
+  int search_line = 0;                     // of a study
+  std::vector<std::size_t> search_places;  // on the search's axis, by point of the search
+  std::size_t search_axis = 0;             // the search's index in `axes`
   std::vector<Rule> when;
   std::vector<Rule> exclude;
   std::optional<EarlyStopRule> early_stop;
@@ -102,10 +107,11 @@ struct SweepDraft {
 std::string read_sweep_name(const base::YamlNode& root, base::FileProblems& problems);
 
 /// Reads the sections of a sweep file, its backbones (shape and digest) and its declared tasks.
-/// Adds problems to `problems`. `catalog`: as for load_sweep().
+/// Adds problems to `problems`. `catalog`: as for load_sweep(). `suggested`: the points of a search
+/// by TPE after the first ones.
 SweepDraft read_sweep(const base::YamlNode& root, const std::filesystem::path& file,
                       const Locations& locations, base::FileProblems& problems,
-                      std::string_view catalog = {});
+                      std::string_view catalog = {}, std::span<const SearchPoint> suggested = {});
 
 /// Expands a draft: base, zip, grid, variant, `when`, solved sizes, `exclude`, validation, merging
 /// of equal ids. Adds to `problems` and fills trials, notes and tasks. More than `max_trials`
@@ -118,6 +124,7 @@ void expand_sweep(const SweepDraft& draft, std::int64_t max_trials, base::FilePr
 /// paths.
 Sweep read_sweep_text(std::string_view text, const std::filesystem::path& file,
                       const Locations& locations, std::int64_t max_trials,
-                      std::span<const std::string> overrides = {}, std::string_view catalog = {});
+                      std::span<const std::string> overrides = {}, std::string_view catalog = {},
+                      const std::filesystem::path& points = {});
 
 }  // namespace petlab::sweeps

@@ -92,6 +92,11 @@ REFUSED = {
         BASE + "search: {seed: [1], trials: many}\n", BASE + "search: {seed: 1, trials: 2}\n",
         BASE + "search: {sead: [1], trials: 2}\n", BASE + "search: {seed: [1], trials: 2, by: grid}\n",
         BASE + "search: {seed: [1], trials: 2, search_seed: x}\n", BASE + "search: {seed: [], trials: 2}\n",
+        BASE + "search: {seed: [1], trials: 2, startup: 1}\n",
+        BASE + "search: {seed: [1], trials: 2, by: random, per_round: 1}\n",
+        BASE + "search: {seed: [1], trials: 2, by: tpe, startup: 0}\n",
+        BASE + "search: {seed: [1], trials: 2, by: tpe, per_round: all}\n",
+        BASE + "search: {seed: [1], trials: 2, by: tpe, metric: [f1]}\n",
         BASE + "search: {training.dropout: 'log(0.1)', trials: 2}\n",
         BASE + "search: {training.dropout: 'log(low, high)', trials: 2}\n",
         BASE + "search: {module.kind: 'uniform(1, 2)', trials: 2}\n",
@@ -171,6 +176,7 @@ BEYOND = {
         BASE + "search: {training.dropout: 'uniform(0, 3)', trials: 2}\n",        # ends that the field refuses
         BASE + "search: {training.epochs: 'uniform(0.5, 3)', trials: 2}\n",
         BASE + "search: {trials: 2}\n",                                         # no field
+        BASE + "search: {seed: [1], trials: 2, by: tpe, metric: bleu}\n",       # a metric that the tasks do not have
     ],
     "task": [
         MINE + "select_by: [f1]\n",                                              # not one of its metrics
@@ -233,7 +239,9 @@ class Schema(TinyWorld):
             self.assertEqual(self.problems("sweep", text), "")
         for search in ("{training.learning_rate: 'log(1e-5, 1e-2)', trials: 3, by: random, search_seed: -1}",
                        "{training: {epochs: 'uniform(1, 4)', dropout: 'uniform( .1 , 0.2)'}, trials: 3}",
-                       "{module: {kind: [adapter, lora]}, seed: 1..3, user.a: 'log(1, 2)', trials: 3}", "null"):
+                       "{module: {kind: [adapter, lora]}, seed: 1..3, user.a: 'log(1, 2)', trials: 3}",
+                       "{seed: [1, 2], trials: 3, by: tpe, startup: 2, per_round: 1, metric: f1}",
+                       "{seed: [1, 2], trials: 3, by: tpe}", "null"):
             text = f"{BASE}search: {search}\n"
             self.assertTrue(validators["sweep"].is_valid(yaml.load(text, Loader)), text)
             self.assertEqual(self.problems("sweep", text), "")

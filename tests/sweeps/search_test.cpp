@@ -4,9 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <set>
+#include <string_view>
 #include <tuple>
 
+#include "base/error.h"
+#include "base/files.h"
+#include "sweeps/study.h"
 #include "sweeps/sweep_file.h"
 #include "tests/support/catch.h"
 #include "tests/sweeps/fixture.h"
@@ -16,6 +21,12 @@ namespace {
 
 using petlab::sweeps::testing::Home;
 using petlab::sweeps::testing::Strings;
+
+std::string replaced(std::string text, std::string_view old, std::string_view by) {
+  const std::size_t at = text.find(old);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, old.size(), by);
+}
 
 const std::string kSearched = "sweep: t\nbase: {backbone: minilm, task: mrpc}\n";
 
@@ -75,6 +86,112 @@ TEST_CASE("A search chooses from lists, and leaves out what repeats", "[sweeps]"
                 ": search: 10 of 200 points are different; the others are left out"});
 }
 
+// `suggested` is the text of the study's file.
+Sweep load_with(const Home& home, const std::string& text, const std::string& suggested) {
+  const Sweep first = home.load(text);
+  const std::filesystem::path folder = home.folder().path() / "sweeps";
+  home.folder().write("sweeps/" + points_file("", first.study->id).string(), suggested);
+  return load_sweep(first.file, home.locations(), {}, {}, folder);
+}
+
+const std::string kByTpe =
+    "search:\n  training.learning_rate: log(1e-5, 1e-2)\n  module.kind: [adapter, lora]\n"
+    "  trials: 4\n  by: tpe\n  startup: 2\n";
+const std::string kRounds =
+    R"({"v":1,"study":"…","sweep":"t","by":"tpe"})"
+    "\n"
+    R"({"told":2,"seed":7,"sampler":"optuna.samplers.TPESampler","optuna":"5.0.0"})"
+    "\n"
+    R"({"point":2,"values":{"training.learning_rate":"0.0005","module.kind":"1"}})"
+    "\n";
+
+TEST_CASE("A search by TPE has the points of random search first, then those recorded",
+          "[sweeps]") {
+  const Home home;
+  const Sweep random = home.load(kSearched + kByTpe.substr(0, kByTpe.find("  by:")));
+  const Sweep first = home.load(kSearched + kByTpe);
+  CHECK_FALSE(random.study);
+  REQUIRE(first.study);
+  CHECK(points(first) == std::vector<Point>{points(random)[0], points(random)[1]});
+  CHECK_FALSE(first.study->is_complete());
+  CHECK(first.notes == Strings{first.file.string() +
+                               ": search: 2 of 4 points are known; petlab run adds the others by "
+                               "TPE"});
+  const Sweep second = load_with(home, kSearched + kByTpe, kRounds);
+  REQUIRE(second.trials.size() == 3);
+  CHECK(points(second)[2] == Point{0.0005, 64, "lora"});
+  CHECK(second.study->id == first.study->id);
+  CHECK(second.study->points[2] == SearchPoint{"0.0005", "1"});
+}
+
+TEST_CASE("A study's points say which trials they have, on all other axes", "[sweeps]") {
+  const Home home;
+  const std::string text = kSearched + kByTpe +
+                           "zip: [{training.epochs: [1, 2]}]\ngrid: {seed: [1, 2, 3]}\n"
+                           "exclude: [{seed: 3, training.epochs: 2}]\n";
+  const Sweep sweep = load_with(
+      home, text,
+      kRounds + R"({"point":3,"values":{"training.learning_rate":"0.0005","module.kind":"1"}})"
+                "\n");
+  const Study& study = *sweep.study;
+  CHECK(study.is_complete());
+  REQUIRE(study.trials_of.size() == 4);
+  // Epochs vary slowest; one seed of the second epoch is excluded.
+  CHECK(study.trials_of[0] == std::vector<std::size_t>{0, 1, 2, 9, 10});
+  CHECK(study.trials_of[2] == std::vector<std::size_t>{6, 7, 8, 13, 14});
+  CHECK(study.trials_of[3] == study.trials_of[2]);
+  for (const std::size_t trial : study.trials_of[2]) {
+    CHECK(sweep.trials[trial].config.training.learning_rate == 0.0005);
+  }
+  CHECK(sweep.notes == Strings{sweep.file.string() +
+                               ": search: 3 of 4 points are different; the others are left out"});
+}
+
+TEST_CASE("A study is identified by its space, its seed and its first trials", "[sweeps]") {
+  const Home home;
+  const auto id = [&](const std::string& text) { return home.load(text).study->id; };
+  const std::string usual = id(kSearched + kByTpe);
+  CHECK(usual.size() == 16);
+  CHECK(id("# a comment\n" + kSearched + kByTpe + "  per_round: 1\n") == usual);
+  CHECK(id(kSearched + replaced(kByTpe, "trials: 4", "trials: 40")) == usual);
+  CHECK(id(kSearched + replaced(kByTpe, "1e-2", "1e-1")) != usual);
+  CHECK(id(kSearched + replaced(kByTpe, "startup: 2", "startup: 3")) != usual);
+  CHECK(id(kSearched + kByTpe + "  search_seed: 1\n") != usual);
+  CHECK(id(kSearched + kByTpe + "  metric: f1\n") != usual);
+  CHECK(id(kSearched + kByTpe + "grid: {seed: [1, 2]}\n") != usual);
+}
+
+TEST_CASE("Points are recorded round by round", "[sweeps]") {
+  const Home home;
+  const std::filesystem::path folder = home.folder().path();
+  Study study = *home.load(kSearched + kByTpe).study;
+  CHECK(recorded_points(folder, study).empty());
+  const std::vector<SearchPoint> suggested = {{"0.0005", "1"}, {"1e-05", "0"}};
+  record_points(folder, study, "t", {{suggested[0]}, 2, 7, "5.0.0"});
+  CHECK(base::read_file(points_file(folder, study.id), 1 << 20) ==
+        replaced(kRounds, "…", study.id));
+  CHECK(recorded_points(folder, study) == std::vector<SearchPoint>{suggested[0]});
+  study.points.push_back(suggested[0]);
+  record_points(folder, study, "t", {{suggested[1]}, 3, 8, "5.0.0"});
+  CHECK(recorded_points(folder, study) == suggested);
+
+  const auto problem = [&](const std::string& text) {
+    home.folder().write(study.id + ".points", text);
+    try {
+      recorded_points(folder, study);
+    } catch (const base::Error& error) {
+      return std::string(error.what()).substr(points_file(folder, study.id).string().size());
+    }
+    return std::string();
+  };
+  CHECK(problem("{\"v\":2}\n") == ":1: v is 2, must be 1: written by a newer petlab");
+  CHECK(problem("hello\n").starts_with(":1: cannot be understood: column 1: "));
+  CHECK(problem("{\"v\":1}\n{\"point\":2,\"values\":{\"training.learning_rate\":\"1\"}}\n")
+            .starts_with(":2: cannot be understood: key 'module.kind' not found"));
+  CHECK(problem(replaced(kRounds, "\"1\"", "\"2\"")) ==
+        ":3: module.kind is 2, must be the index of a choice");
+}
+
 TEST_CASE("Draws are uniform, and cover a range with both of its ends", "[sweeps]") {
   double mean = 0;
   double below = 0;
@@ -94,6 +211,9 @@ TEST_CASE("Draws are uniform, and cover a range with both of its ends", "[sweeps
   CHECK(value_in_range({false, "0.12344", "0.12349"}, false, 0) == "0.12344");
   CHECK(value_in_range({false, "0.12344", "0.12349"}, false, 0.999) == "0.12349");
   CHECK(value_in_range({true, "1", "9"}, true, std::nextafter(1, 0)) == "9");
+  CHECK(nearest_in_range({false, "1", "9"}, true, 3.6) == "4");
+  CHECK(nearest_in_range({true, "1e-5", "1e-2"}, false, 0.000123456) == "0.0001235");
+  CHECK(nearest_in_range({true, "1e-5", "1e-2"}, false, 2) == "1e-2");
 }
 
 TEST_CASE("Mistakes in search name what was found and expected", "[sweeps]") {
@@ -127,8 +247,8 @@ TEST_CASE("Mistakes in search name what was found and expected", "[sweeps]") {
         Strings{"sweep.yaml:3: search: found no field, expected a field with log(LOW, HIGH), "
                 "uniform(LOW, HIGH) or a list of values"});
   CHECK(
-      problems("{seed: [1], by: tpe, search_seed: x}") ==
-      Strings{"sweep.yaml:3: search.by: found 'tpe', expected random",
+      problems("{seed: [1], by: grid, search_seed: x}") ==
+      Strings{"sweep.yaml:3: search.by: found 'grid', expected random or tpe",
               "sweep.yaml:3: search.search_seed: found 'x', expected a whole number",
               "sweep.yaml:3: search.trials: found nothing, expected how many points to draw, from "
               "1 to 1000000"});
@@ -138,6 +258,17 @@ TEST_CASE("Mistakes in search name what was found and expected", "[sweeps]") {
   CHECK(problems("{seed: [1], trials: 1000001}") ==
         Strings{"sweep.yaml:3: search.trials: found 1000001, expected how many points to draw, "
                 "from 1 to 1000000"});
+  CHECK(problems("{seed: [1], trials: 3, startup: 1}") ==
+        Strings{"sweep.yaml:3: search: found 'startup', expected a field of a trial"});
+  CHECK(problems("{seed: [1], trials: 3, by: tpe, startup: 0, per_round: x, metric: []}") ==
+        Strings{"sweep.yaml:3: search.metric: found a list, expected the name of a metric",
+                "sweep.yaml:3: search.per_round: found 'x', expected how many points to suggest "
+                "together, from 1 to 1000000",
+                "sweep.yaml:3: search.startup: found 0, expected how many points to draw at random "
+                "first, from 1 to 1000000"});
+  CHECK(problems("{seed: [1], trials: 3, by: tpe, metric: bleu}") ==
+        Strings{"sweep.yaml:3: search.metric: found bleu, expected a metric of task mrpc whose "
+                "better direction is known: accuracy, f1"});
   CHECK(problems("[1]") == Strings{"sweep.yaml:3: search: found a list, expected a group of keys"});
 }
 
