@@ -32,6 +32,12 @@ std::string ToolsPython::how_to_install(std::string_view package) const {
              : "scripts/setup.sh installs it";
 }
 
+std::string ToolsPython::how_to_add(std::string_view package) const {
+  return of_environment
+             ? how_to_install(package)
+             : fmt::format("install it: {} -m pip install {}", program.string(), package);
+}
+
 ToolsPython tools_python(const std::filesystem::path& home) {
   return tools_python(home, next_to_this_program("").parent_path());
 }

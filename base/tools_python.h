@@ -19,6 +19,8 @@ struct ToolsPython {
   std::string problem() const;
   /// The fix for a missing Python package: "scripts/setup.sh installs it".
   std::string how_to_install(std::string_view package) const;
+  /// The fix for a missing Python package that scripts/setup.sh does not install: a command of pip.
+  std::string how_to_add(std::string_view package) const;
 };
 
 /// Decides which interpreter the tools use: `petlab-python` in the folder of this program, which

@@ -130,13 +130,15 @@ class TakeOver {
     merged_.conflicts.push_back({trial_id, std::move(text)});
   }
 
-  /// Also takes the records of code.
+  /// Also takes the records of code and, of searches that have none here, the points.
   void take_sweep_texts() {
     for (const fs::path& file : base::entries_of(protocol::sweeps_folder(other_runs_))) {
       const fs::path here = protocol::sweeps_folder(runs_) / file.filename();
       std::error_code error;
       const bool is_code = file.extension() == ".code";
-      if ((file.extension() != ".yaml" && !is_code) || fs::exists(here, error)) continue;
+      const bool is_points = file.extension() == ".points";
+      const bool is_text = file.extension() == ".yaml";
+      if (!(is_text || is_code || is_points) || fs::exists(here, error)) continue;
       std::string text;
       try {
         text = base::read_file(file, kMostSweepText);
@@ -145,10 +147,10 @@ class TakeOver {
       }
       const std::string digest = base::sha256(text);
       const auto file_of = is_code ? protocol::code_record_file : protocol::sweep_text_file;
-      if (file_of(runs_, digest) != here) continue;
+      if (!is_points && file_of(runs_, digest) != here) continue;
       fs::create_directories(here.parent_path(), error);
       base::write_file_atomically(here, text);
-      if (is_code) continue;  // the database has only its digest
+      if (!is_text) continue;  // the database has only the digest of code
       results::Batch batch = store_.begin();
       batch.record_sweep_text(digest, text);
       batch.commit();

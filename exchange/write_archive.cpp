@@ -161,9 +161,10 @@ class Collection {
       for (const std::string& id : contents_.trial_ids()) trials.insert(id);
     }
     for (const fs::path& file : base::entries_of(protocol::sweeps_folder(runs_))) {
-      // The original texts of sweeps, and records of code. They are few, and many attempts share
-      // them.
-      const bool shared = file.extension() == ".yaml" || file.extension() == ".code";
+      // The original texts of sweeps, the points of searches, and records of code. They are few,
+      // and many attempts share them.
+      const bool shared = file.extension() == ".yaml" || file.extension() == ".points" ||
+                          file.extension() == ".code";
       if (shared && file.filename().string().front() != '.') add(file);
     }
     for (const std::string& id : trials) add_trial(id);

@@ -234,6 +234,7 @@ if $dev; then
   test_tool "A browser for report pages" browser_venv.sh "a test is skipped"
   test_tool "The prose linter" prose_venv.sh "the check of the pages is skipped"
   test_tool "The schemas' validator" schema_venv.sh "a test is skipped"
+  test_tool "Optuna" optuna_venv.sh "the test that searches by TPE is skipped"
   test_tool "The site builder" site_venv.sh "its test is skipped"
   test_tool "NVRTC, which compiles kernels for GPUs" nvrtc_venv.sh "a test is skipped"
   if [ -n "$(torch_folder)" ] &&

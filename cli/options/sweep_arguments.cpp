@@ -5,6 +5,7 @@
 
 #include "base/programs.h"
 #include "orchestrator/planning/worker_description.h"
+#include "protocol/trial_directory.h"
 #include "results/store.h"
 
 namespace petlab::cli {
@@ -16,7 +17,10 @@ sweeps::Sweep SweepArguments::load(const sweeps::Locations& locations,
   if (!worker.empty() && std::filesystem::exists(database_path(), unreadable)) {
     const results::Reader learned(database_path());
   }
-  return sweeps::load_sweep(file, locations, set, catalog_of_worker(worker, environment));
+  const std::string catalog = catalog_of_worker(worker, environment);
+  sweeps::Sweep sweep = sweeps::load_sweep(file, locations, set, catalog);
+  if (!sweep.study) return sweep;
+  return sweeps::load_sweep(file, locations, set, catalog, protocol::sweeps_folder(runs_path()));
 }
 
 void add_sweep_arguments(CLI::App& app, SweepArguments& arguments, Streams streams) {

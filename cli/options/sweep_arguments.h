@@ -23,7 +23,8 @@ struct SweepArguments : StoredArguments {
 
   std::vector<std::string> set;  // overrides for every trial, such as `training.epochs=1`
 
-  /// Loads the sweep file with the catalog of the worker that the user named, and applies --set.
+  /// Loads the sweep file with the catalog of the worker that the user named and the points that
+  /// the runs folder records of a search by TPE, and applies --set.
   /// Throws as sweeps::load_sweep() and orchestrator::describe_worker().
   sweeps::Sweep load(const sweeps::Locations& locations,
                      const sweeps::Environment& environment) const;

@@ -212,7 +212,7 @@ int run(const RunArguments& arguments, Streams streams) {
   const sweeps::Environment environment = sweeps::process_environment();
   orchestrator::arm_fault_point(environment(orchestrator::kFaultPointVariable).value_or(""));
   const sweeps::Locations locations = sweeps::find_locations(environment);
-  const sweeps::Sweep sweep = arguments.load(locations, environment);
+  sweeps::Sweep sweep = arguments.load(locations, environment);
   orchestrator::RunRequest request = request_of(arguments, environment);
   if (const auto places = only_trials(sweep, arguments.only)) {
     request.part = part_of(sweep, *places);

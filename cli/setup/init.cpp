@@ -135,7 +135,7 @@ std::string sweep_text(const std::string& file, const std::string& backbone,
          "{match_storage_of: propetl}}\n"
          "grid:                                  # every combination\n"
          "  seed: 42..44\n"
-         "# search: {training.learning_rate: 'log(1e-4, 1e-2)', trials: 20}  # random points\n"
+         "# search: {training.learning_rate: 'log(1e-4, 1e-2)', trials: 20}  # random, or by: tpe\n"
          "# stop_early: {rule: halving, at: [1, 2], keep: 1/2}               # stop trials that "
          "lose\n";
 }

@@ -298,6 +298,7 @@ void EventHook::add(std::string_view event, const AttemptFacts& attempt) {
 }
 
 void EventHook::add_sweep_done() {
+  if (sweep_.study && !sweep_.study->is_complete()) return;
   WholeSweep whole(sweep_);
   each_trial(ids_of(sweep_), [&](const TrialFacts& facts) { whole.add(facts, options_.retries); });
   if (!whole.is_over()) return;

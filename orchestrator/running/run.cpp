@@ -43,7 +43,7 @@ constexpr auto kNoteAgain = std::chrono::minutes(10);
 
 int exit_code(const RunResult& result) {
   const RunStatus& status = result.status;
-  if (status.over() < status.total) return result.interrupted ? 3 : 1;
+  if (status.over() < status.total || result.points_missing) return result.interrupted ? 3 : 1;
   return status.failed > 0 ? 1 : 0;
 }
 

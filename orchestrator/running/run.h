@@ -60,6 +60,12 @@ struct RunOptions {
   KnownCode code_at_start;   // what it captured first, and what the worker said about itself
   bool strict_code = false;  // end the run when the code changes
   bool nice = false;         // give way to all other runs of this host (planning/fair_turns.h)
+
+  /// Reruns and resumes nothing from now on, because that was done.
+  void forget_reruns() {
+    rerun_stale = rerun_failed = rerun_all = resume_stopped = false;
+    rerun_trials.clear();
+  }
 };
 
 /// True if the user asked to rerun or retry a trial in this state.
@@ -124,6 +130,7 @@ struct RunResult {
   RunStatus status;
   bool interrupted = false;  // the user asked to stop
   std::string problem;  // why work is left, if the user did not ask to stop; empty: none is left
+  bool points_missing = false;  // a search by TPE has more points (running/search_rounds.h)
 };
 
 /// 0: every trial is done, was cancelled or stopped early; 3: stopped by the user with work left;

@@ -35,6 +35,7 @@
 #include "orchestrator/records/attempt_directory.h"
 #include "orchestrator/records/sweep_record.h"
 #include "orchestrator/running/event_hook.h"
+#include "orchestrator/running/search_rounds.h"
 #include "sweeps/worker_catalog.h"
 
 namespace petlab::orchestrator {
@@ -229,6 +230,7 @@ std::string provenance_of(const std::string& petlab, const sweeps::Sweep& sweep,
       petlab.empty() ? nlohmann::ordered_json::object() : nlohmann::ordered_json::parse(petlab);
   all["sweep_digest"] = sweep.digest;
   if (!sweep.overrides.empty()) all["overrides"] = sweep.overrides;
+  if (sweep.study) all["study"] = sweep.study->id;
   // In Slurm, only the worker knows its machine.
   if (here) {
     const base::Machine machine = base::this_machine();
@@ -336,7 +338,7 @@ std::unique_ptr<Launcher> make_launcher(asio::io_context& loop, const RunRequest
 
 }  // namespace
 
-RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locations,
+RunResult run_sweep(sweeps::Sweep& sweep, const sweeps::Locations& locations,
                     const sweeps::Environment& environment, RunRequest request,
                     RunObserver& observer) {
   ::signal(SIGPIPE, SIG_IGN);
@@ -368,7 +370,7 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
   asio::io_context loop;
   // Set up before other processes can find this one by its lock: from here on, signals wait for the
   // loop.
-  asio::signal_set signals(loop, SIGUSR1);
+  asio::signal_set signals(loop, SIGUSR1, SIGWINCH);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     if (!base::is_ignored(signal)) signals.add(signal);
   }
@@ -401,33 +403,37 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
   }
   RunObserver& run_observer = hook ? static_cast<RunObserver&>(*hook) : observer;
   bool is_over = false;
-  Run run(events, store, *launcher, requested, locations, options, run_observer);
+  std::optional<Run> run;
+  SearchRounds rounds(events, store, sweep, locations, request.runs, observer);
   std::function<void()> listen = [&] {
     signals.async_wait([&](const boost::system::error_code& error, int signal) {
       if (error) return;
-      if (is_over) {
+      if (signal == SIGWINCH) {
+        observer.resized();
+      } else if (is_over) {
         hook->stop_waiting();
+      } else if (rounds.is_waiting()) {
+        rounds.interrupt();
       } else if (signal == SIGINT) {
-        run.interrupt();
+        run->interrupt();
       } else if (signal == SIGUSR1) {
-        run.finish();
+        run->finish();
       } else {
-        run.terminate();
+        run->terminate();
       }
       listen();
     });
   };
   listen();
-  asio::signal_set resizes(loop, SIGWINCH);
-  std::function<void()> listen_to_resizes = [&] {
-    resizes.async_wait([&](const boost::system::error_code& error, int) {
-      if (error) return;
-      observer.resized();
-      listen_to_resizes();
-    });
-  };
-  listen_to_resizes();
-  RunResult result = run.execute();
+  RunResult result;
+  while (request.part ? !run : rounds.next(result)) {
+    if (run) {
+      record(store, request.runs, sweep);
+      options.forget_reruns();
+    }
+    run.emplace(events, store, *launcher, requested, locations, options, run_observer);
+    result = run->execute();
+  }
   is_over = hook.has_value();
   if (hook) hook->finish(events);
   return result;

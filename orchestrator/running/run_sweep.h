@@ -42,8 +42,9 @@ struct RunRequest {
 /// orchestrator's lock, records the sweep, cleans up after dead orchestrators, and runs the trials.
 /// SIGINT counts as Run::interrupt(), SIGTERM and SIGHUP as Run::terminate(), SIGUSR1 as
 /// Run::finish(); those of the first three that are ignored stay ignored. SIGPIPE is ignored from
-/// here on. Passes on the exceptions of its parts.
-RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locations,
+/// here on. Passes on the exceptions of its parts. A search by TPE adds trials to `sweep`, unless
+/// only a part of the sweep is run.
+RunResult run_sweep(sweeps::Sweep& sweep, const sweeps::Locations& locations,
                     const sweeps::Environment& environment, RunRequest request,
                     RunObserver& observer);
 

@@ -6,6 +6,9 @@
 //   user.checkpoint_every (0: never)                     steps from one checkpoint to the next
 //   user.validate_every (0: never)                       steps from one validation to the next,
 //                                                        which reports accuracy
+//   user.best_rate (0: none)                             accuracy is a parabola of the learning
+//                                                        rate's logarithm, 1 at this rate and 0
+//                                                        three decades away
 //   user.gate (none)                                     a file for which it waits after its first
 //                                                        checkpoint or first step
 //   user.stop_ms (0)                                     how long it takes to stop when asked
@@ -28,8 +31,10 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -188,6 +193,7 @@ struct Script {
     steps = user.value("steps", std::int64_t{4});
     checkpoint_every = user.value("checkpoint_every", std::int64_t{0});
     validate_every = user.value("validate_every", std::int64_t{0});
+    best_rate = user.value("best_rate", 0.0);
     metrics = user.value("metrics", std::int64_t{1});
     gpu_mib = user.value("gpu_mib", std::int64_t{0});
     step_ms = user.value("step_ms", 0.0);
@@ -201,7 +207,7 @@ struct Script {
   }
   bool misbehaves(const char* name) const { return attempt <= attempts && behaviour == name; }
   std::int64_t attempt, steps, checkpoint_every, metrics, attempts, gpu_mib, validate_every;
-  double step_ms, load_ms, stop_ms;
+  double step_ms, load_ms, stop_ms, best_rate;
   std::string behaviour, gate, phase, stops;
 };
 
@@ -369,8 +375,12 @@ void train(const TrialDirectory& directory) {
                             unit(mixed(state + static_cast<std::uint64_t>(metric)))});
       }
       if (script.validate_every > 0 && step % script.validate_every == 0) {
-        events.write(Metric{step, "validation", trial.config.tasks.front(), "accuracy",
-                            unit(mixed(state + 1000))});
+        double accuracy = unit(mixed(state + 1000));
+        if (script.best_rate > 0) {
+          const double decades = std::log10(trial.config.training.learning_rate / script.best_rate);
+          accuracy = std::max(0.0, 1 - decades * decades / 9);
+        }
+        events.write(Metric{step, "validation", trial.config.tasks.front(), "accuracy", accuracy});
       }
       if (step == (script.steps + 1) / 2) misbehave(script, "training", events);
       const bool due = script.checkpoint_every > 0 && step % script.checkpoint_every == 0;
