@@ -231,10 +231,10 @@ std::string SearchRounds::extend() {
     return "the files of the sweep's tasks or backbones changed";
   }
   sweep_ = std::move(next);
+  const auto now_known = static_cast<std::int64_t>(sweep_.study->points.size());
   observer_.note(
-      fmt::format("search by tpe: {} of {} points are known; the last {} are based on {}",
-                  sweep_.study->points.size(), sweep_.study->trials,
-                  static_cast<std::int64_t>(sweep_.study->points.size()) - known, known));
+      fmt::format("search by tpe: {} of {} points are known, {} more from the results of {}",
+                  now_known, before.trials, now_known - known, known));
   return {};
 }
 

@@ -25,6 +25,7 @@ TEST_CASE("The tools' Python is the environment's, else the one that the set-up 
   CHECK(missing.program == python);
   CHECK(missing.problem() == python + " is missing; scripts/setup.sh installs it");
   CHECK(missing.how_to_install("x") == "scripts/setup.sh installs it");
+  CHECK(missing.how_to_add("x") == "install it: " + python + " -m pip install x");
 
   make_program(folder, "home/venv/bin/python3");
   const ToolsPython of_setup = tools_python(home, programs);
@@ -42,6 +43,7 @@ TEST_CASE("The tools' Python is the environment's, else the one that the set-up 
     CHECK(environment.problem().empty());
     CHECK(environment.arguments("a.py", {"1"}) == Words{"a.py", "1"});
     CHECK(environment.how_to_install("x") == "install x in the environment of " + own);
+    CHECK(environment.how_to_add("x") == environment.how_to_install("x"));
   }
 }
 

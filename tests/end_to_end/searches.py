@@ -99,7 +99,7 @@ class Searches(ScriptedWorld):
         done = self.run_scripted()
         self.assertEqual(done.code, 0, done)
         for known, before, new in ((7, 4, 3), (10, 7, 3), (11, 10, 1)):
-            self.assertIn(f"search by tpe: {known} of 11 points are known; the last {new} are based on {before}\n", done.err)
+            self.assertIn(f"search by tpe: {known} of 11 points are known, {new} more from the results of {before}\n", done.err)
         self.assertIn("22 of 22 done, 0 running, 0 failed", done.err)
         self.assertEqual(self.outcomes(), {"finished": 2 * POINTS})
 
@@ -282,6 +282,24 @@ class Searches(ScriptedWorld):
             self.assertEqual(done.code, 0, done)
         self.assert_same(wanted)
         self.assertEqual(self.outcomes(), {"finished": POINTS})
+
+    def test_a_sweep_is_done_when_its_search_is(self):
+        self.write_search()
+        self.sampler(ONCE + "sys.exit('no luck')")
+        hook = ("--on-event", f"cat >> {self.root}/events")
+        self.assertEqual(self.run_scripted(*hook).code, 1)
+        self.assertNotIn("sweep_done", (self.root / "events").read_text())
+        self.assertEqual(self.run_scripted(*hook).code, 0)
+        events = [json.loads(line)["event"] for line in (self.root / "events").read_text().splitlines()]
+        self.assertEqual((events.count("sweep_done"), events[-1]), (1, "sweep_done"))
+        self.assertEqual(events.count("trial_finished"), POINTS)
+
+    def test_reruns_happen_once(self):
+        self.write_search()
+        self.sampler(ONCE + "sys.exit('no luck')")
+        self.assertEqual(self.run_scripted().code, 1)
+        self.assertEqual(self.run_scripted("--rerun", "all").code, 0)
+        self.assertEqual(self.outcomes(), {"finished": 4 + POINTS})
 
     def test_archives_and_merges_have_the_points(self):
         self.write_search()
