@@ -40,8 +40,6 @@ class TrialDirectory {
   std::filesystem::path predicted_file(const std::string& task, bool texts) const;
   /// petlab's record of the attempt: begun, launched, ended.
   std::filesystem::path attempt_log() const { return folder_ / "attempt.jsonl"; }
-  /// The Slurm job's record of the attempt: began, ended.
-  std::filesystem::path job_log() const { return folder_ / "job.jsonl"; }
 
  private:
   std::filesystem::path folder_;

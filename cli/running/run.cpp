@@ -58,6 +58,7 @@ struct RunArguments : SweepArguments {
   std::string launcher = "local";
   orchestrator::SlurmOptions slurm;
   double slurm_poll = 5;
+  double slurm_idle = 120;
 };
 
 std::chrono::milliseconds milliseconds(double seconds) {
@@ -93,6 +94,8 @@ orchestrator::RunRequest request_of(const RunArguments& arguments,
     }
     request.slurm = arguments.slurm;
     request.slurm->poll = milliseconds(arguments.slurm_poll);
+    request.slurm->idle =
+        std::chrono::duration_cast<std::chrono::seconds>(milliseconds(arguments.slurm_idle));
     orchestrator::check_slurm_options(*request.slurm);
   }
   request.device = arguments.device == "gpu"   ? orchestrator::Device::gpu
@@ -279,11 +282,11 @@ void add_advanced_options(CLI::App& app, RunArguments& arguments) {
                         "refuse to mix results of different code"));
   advanced(app.add_flag("--nice", arguments.nice, "give way to all other runs on this machine"));
   advanced(app.add_flag("--fresh-workers", arguments.fresh_workers,
-                        "start a new worker process for each trial"));
+                        "start a new worker process (or job) for each trial"));
   advanced(app.add_option("--slurm-partition", arguments.slurm.partition, "as sbatch --partition"));
   advanced(app.add_option("--slurm-account", arguments.slurm.account, "as sbatch --account"));
   advanced(app.add_option("--slurm-gpus", arguments.slurm.gpus,
-                          "GPUs per trial, N or TYPE:N (default: none)"));
+                          "GPUs per job, N or TYPE:N (default: none)"));
   advanced(app.add_option("--slurm-time", arguments.slurm.time,
                           "as sbatch --time; the next job resumes"));
   advanced(app.add_option("--slurm-arg", arguments.slurm.arguments,
@@ -292,6 +295,8 @@ void add_advanced_options(CLI::App& app, RunArguments& arguments) {
       ->allow_extra_args(false);
   advanced(add_duration(app, "--slurm-poll", arguments.slurm_poll,
                         "interval between squeue calls (default: 5s)"));
+  advanced(add_duration(app, "--slurm-idle", arguments.slurm_idle,
+                        "end a job that gets no trial for so long (default: 2m)"));
 }
 
 }  // namespace
@@ -335,9 +340,6 @@ std::function<int()> make_run(CLI::App& app, Streams streams) {
       throw std::invalid_argument(
           "--nice cannot be used with --launcher slurm: Slurm has priorities of its own "
           "(--slurm-arg=--nice)");
-    } else if (arguments->fresh_workers) {
-      throw std::invalid_argument(
-          "--fresh-workers cannot be used with --launcher slurm: each trial is a job of its own");
     }
     return run(*arguments, streams);
   };

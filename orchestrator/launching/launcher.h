@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "results/attempt.h"
 
@@ -71,9 +72,8 @@ class Worker {
   virtual bool waits() const { return false; }
   /// True if the worker waits because it is suspended.
   virtual bool suspended() const { return false; }
-  /// When its trial began, by the clock of the limits, as reported by a queue. Also known for a job
-  /// that an earlier orchestrator submitted. std::nullopt: unknown.
-  virtual std::optional<std::chrono::steady_clock::time_point> began() const {
+  /// When a queue ends it, by the clock of the limits. std::nullopt: unknown, or never.
+  virtual std::optional<std::chrono::steady_clock::time_point> ends_by() const {
     return std::nullopt;
   }
 };
@@ -139,28 +139,35 @@ class SharedDevices {
   virtual std::int64_t room_mib() const = 0;
 };
 
+/// A job that a dead orchestrator left.
+struct LeftJob {
+  std::string name;       // for the launcher
+  std::int64_t task = 0;  // likewise
+  std::string number;     // likewise
+  std::vector<std::filesystem::path> given;
+  bool has_others = false;  // it also has attempts that this run does not watch
+};
+
 /// Additional functions of a launcher whose workers are jobs of a queue that outlives this process.
-/// With such a launcher, Launcher::start() only notes a job, which flush() submits and which may
-/// then wait; Worker::launch() is complete once on_launch reports it; and a destroyed Worker leaves
-/// its job running, for the next orchestrator to adopt.
+/// With such a launcher, Launcher::start() only notes a job, without an attempt. flush() submits
+/// it, and it may wait. Once it no longer waits, Worker::launch() is complete, and Worker::submit()
+/// gives it attempts. A destroyed Worker leaves its job running, for the next orchestrator to
+/// adopt.
 class JobQueue {
  public:
   virtual ~JobQueue() = default;
   /// Submits the noted jobs. Called at the end of each turn.
   virtual void flush() = 0;
-  /// Sets the function to call from the loop with the slot of a worker whose launch() has changed.
-  virtual void on_launch(std::function<void(const std::string& slot)> changed) = 0;
-  /// The job and host that an attempt's job recorded when it began; std::nullopt before that.
-  virtual std::optional<results::Launch> noted(
-      const std::filesystem::path& attempt_folder) const = 0;
-  /// Like Launcher::start(), for an attempt claimed by a dead orchestrator: its job continues. If
-  /// no job is recorded, searches the queue for it, and submits a new job if there is none.
-  virtual std::unique_ptr<Worker> adopt(const std::string& slot,
-                                        const std::filesystem::path& attempt_folder,
-                                        const results::AttemptFacts& facts,
+  /// The jobs of a dead orchestrator that were given attempts, with their attempt folders in order.
+  /// Its other jobs are removed from the queue.
+  virtual std::vector<LeftJob> take_left(const std::string& owner) = 0;
+  /// Lets such a job end after what it was given.
+  virtual void dismiss(const LeftJob& job) = 0;
+  /// Like Launcher::start(), for such a job, which continues.
+  virtual std::unique_ptr<Worker> adopt(const std::string& slot, const LeftJob& job,
                                         std::function<void(WorkerEnd)> on_end) = 0;
-  /// Removes this launcher's files that dead orchestrators left. `ended` is true for the names of
-  /// these orchestrators.
+  /// Removes the jobs and files that dead orchestrators without open attempts left. `ended` is true
+  /// for the names of these orchestrators.
   virtual void remove_left(const std::function<bool(const std::string& owner)>& ended) = 0;
 };
 
@@ -181,9 +188,9 @@ class Launcher {
   virtual void use_device(const std::string& device, DeviceUse use) = 0;
   /// The number of devices that slots can be on; 1 if devices are not distinguished.
   virtual std::size_t devices() const { return 1; }
-  /// Starts a worker in a slot with its first attempt. `on_end` is called once from the loop, never
-  /// from inside start(), when the process is gone and all of its output is written. Throws Error
-  /// if the program cannot be started.
+  /// Starts a worker in a slot with its first attempt; a job (queue()) without one. `on_end` is
+  /// called once from the loop, never from inside start(), when the process is gone and all of its
+  /// output is written. Throws Error if the program cannot be started.
   virtual std::unique_ptr<Worker> start(const std::string& slot,
                                         const std::filesystem::path& attempt_folder,
                                         std::function<void(WorkerEnd)> on_end) = 0;

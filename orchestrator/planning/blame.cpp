@@ -75,7 +75,8 @@ Ending ending_of_begun(const End& how, const WorkerEnd& end, const EndedWorkerFa
   if (worker.asked_to_stop) {
     ending.outcome = Outcome::stopped;
     ending.reason = "asked to stop";
-  } else if (how.taken_away || (how.out_of_time && attempt.checkpointed)) {
+  } else if (how.taken_away || (how.out_of_time && (attempt.checkpointed || worker.any_over))) {
+    // After other trials, this one had only a part of the job's time.
     ending.outcome = Outcome::stopped;
   } else if (how.out_of_time) {
     ending.outcome = Outcome::timed_out;
@@ -143,7 +144,8 @@ Blame blame_for(const WorkerEnd& end, const EndedWorkerFacts& worker,
   if (!ended_by_run && begun == 0 && any_unbegun && !how.by_queue()) {
     blame.never_begun = static_cast<std::size_t>(first_unbegun - attempts.begin());
   }
-  if (ended_by_run || worker.any_begun || !any_unbegun || how.out_of_time) return blame;
+  const bool no_launch = any_unbegun || !worker.any_given;
+  if (ended_by_run || worker.any_begun || !no_launch || how.out_of_time) return blame;
   blame.launch = how.refused      ? LaunchBlame::refused
                  : how.taken_away ? LaunchBlame::taken_away
                                   : LaunchBlame::failed;

@@ -43,6 +43,8 @@ struct EndedWorkerFacts {
   bool any_begun = false;      // of all attempts it was ever given, even if they are over
   std::optional<std::chrono::milliseconds> time_limit;         // as RunOptions
   std::optional<std::chrono::milliseconds> no_progress_limit;  // as RunOptions
+  bool any_given = true;  // whether it was ever given an attempt
+  bool any_over = false;  // an attempt was over before the worker ended
 };
 
 /// What a worker's end means for its slot.

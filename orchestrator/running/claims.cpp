@@ -19,6 +19,7 @@ namespace {
 
 // No event reports that a slot has become free, so free slots are polled.
 constexpr auto kLookForSlots = std::chrono::milliseconds(200);
+constexpr std::int64_t kMostWaitingJobs = 4;  // or as many as run
 
 }  // namespace
 
@@ -29,8 +30,15 @@ std::int64_t Claims::slots_missing(EventLoop::Time now) const {
         return slot.line() == 0 && !slot.broken && !slot.barred && !slot.is_lost() &&
                slot.not_before <= now;
       });
-  return std::min(static_cast<std::int64_t>(state_.trials.schedule().waiting()) - idle,
-                  context_.options.slots - state_.slots.size());
+  const std::int64_t missing =
+      std::min(static_cast<std::int64_t>(state_.trials.schedule().waiting()) - idle,
+               context_.options.slots - state_.slots.size());
+  if (context_.launcher.queue() == nullptr || !context_.launcher.workers_stay()) return missing;
+  // Jobs stay, so no more of them wait in the queue than the cluster has shown to run.
+  const std::int64_t waiting = std::count_if(
+      state_.slots.all().begin(), state_.slots.all().end(),
+      [](const auto& entry) { return !entry.second.has_worker() || entry.second.waits(); });
+  return std::min(missing, std::max(kMostWaitingJobs, state_.slots.size() - waiting) - waiting);
 }
 
 void Claims::acquire_slots(const std::function<bool()>& may_take) {
@@ -47,6 +55,18 @@ void Claims::acquire_slots(const std::function<bool()>& may_take) {
     const std::optional<std::string> name = context_.launcher.acquire_slot();
     if (!name) return;
     state_.slots.add(*name);
+  }
+}
+
+void Claims::start_jobs(EventLoop::Time now) {
+  if (context_.launcher.queue() == nullptr || !state_.course.claiming()) return;
+  for (auto& [name, slot] : state_.slots.all()) {
+    const bool work = state_.trials.schedule().waiting() > 0 || !slot.ready.empty();
+    if (!work || !slot.wants_job(now)) continue;
+    slot.code = state_.code.capture();
+    if (!state_.course.claiming()) return;  // the code changed
+    slot.serve(context_.launcher.start(
+        name, {}, [&slot = slot](WorkerEnd end) { slot.report_end(std::move(end)); }));
   }
 }
 
@@ -196,9 +216,12 @@ bool Claims::prepare_one() {
 }
 
 std::optional<std::string> Claims::give(WorkerSlot& slot) {
-  const bool open = slot.state() == SlotState::empty || slot.state() == SlotState::serving;
+  const bool is_queue = context_.launcher.queue() != nullptr;
+  const bool open =
+      (slot.state() == SlotState::empty && !is_queue) || slot.state() == SlotState::serving;
   if (!open || !slot.all_ends_clean()) return std::nullopt;
-  while (!slot.ready.empty() && (!slot.has_worker() || context_.launcher.workers_stay())) {
+  while (!slot.ready.empty() &&
+         (!slot.has_worker() || is_queue || context_.launcher.workers_stay())) {
     LiveAttempt& live = *slot.ready.front();
     if (reaches_no_worker(state_, guard_, slot, live)) return std::nullopt;
     if (live.state() == AttemptState::claimed) {
@@ -224,19 +247,19 @@ std::optional<std::string> Claims::give(WorkerSlot& slot) {
     }
     fault_point("given");
     slot.ready.pop_front();
-    slot.given.push_back(&live);
+    slot.give(live, context_.loop.now());
     live.become(AttemptState::given);
+    live.launch = slot.worker().launch();
     live.launch.code = slot.code;
-    if (context_.launcher.queue() == nullptr) {
-      live.launch = slot.worker().launch();
-      live.launch.code = slot.code;
+    live.launch.time = context_.loop.wall_seconds();
+    if (!is_queue) {
       live.launch.host = context_.here.host;
       live.launch.boot_id = context_.here.boot_id;
       live.launch.pid_namespace = context_.here.pid_namespace;
-      live.launch.time = context_.loop.wall_seconds();
-      protocol::log_launch(live.directory, live.launch);
-      state_.attempts.note_launch(live);
     }
+    protocol::log_launch(live.directory, live.launch);
+    fault_point("launch_logged");
+    state_.attempts.note_launch(live);
     if (slot.given.size() == 1) state_.slots.front_changed(slot);
   }
   return std::nullopt;
@@ -250,8 +273,10 @@ void Claims::close_idle_workers() {
     const bool idle = slot.line() == 0 && slot.ended.empty() &&
                       (no_more || slot.retired || guard_.is_disabled(slot));
     // A worker that takes a single trial and has finished it must end, even if trials wait for its
-    // slot.
-    const bool spent = slot.given.empty() && !context_.launcher.workers_stay();
+    // slot; likewise a job that has no time for another.
+    const bool spent =
+        slot.given.empty() && ((!context_.launcher.workers_stay() && slot.any_given) ||
+                               (slot.line() == 0 && slot.ends_too_soon(now)));
     if (idle || spent) slot.close(now);
     if (idle && !slot.has_worker() && !slot.broken) to_release.push_back(name);
   }

@@ -24,6 +24,8 @@ class Claims {
 
   /// Acquires slots, if there is work for them, each only if `may_take` then returns true.
   void acquire_slots(const std::function<bool()>& may_take);
+  /// Starts a job in each slot that needs one, if the launcher has a queue.
+  void start_jobs(EventLoop::Time now);
   /// The number of slots that this run may still acquire and has work for; 0 or less: none.
   std::int64_t slots_missing(EventLoop::Time now) const;
   /// The next time at which acquire_slots() may succeed, a trial is ready or a slot's backoff ends.

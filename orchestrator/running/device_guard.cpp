@@ -22,21 +22,21 @@ std::string shortened(std::string text) {
 
 }  // namespace
 
-// Returns the GPU, or the host of a cluster; empty if there is neither, or if the job's host is
-// unknown.
+// Returns the GPU, or the host of a cluster; empty if there is neither.
 std::string DeviceGuard::device_of(const LiveAttempt& live, const WorkerSlot& slot) {
   std::string device = slot.device;
   std::string name = slot.name.substr(0, slot.name.find('.'));
-  if (JobQueue* queue = context_.launcher.queue()) {
+  if (context_.launcher.queue() != nullptr) {
     device = live.launch.host;
-    if (device.empty()) {
-      const std::optional<results::Launch> noted = queue->noted(live.directory.folder());
-      if (noted) device = noted->host;
-    }
     name = "host " + device;
   }
   if (!device.empty()) known_.try_emplace(device, Known{name, "", DeviceUse::usual});
   return device;
+}
+
+bool DeviceGuard::is_disabled(const WorkerSlot& slot) const {
+  if (context_.launcher.queue() == nullptr) return health_.is_disabled(slot.device);
+  return slot.has_worker() && health_.is_disabled(slot.worker().launch().host);
 }
 
 void DeviceGuard::finished(const LiveAttempt& live, const WorkerSlot& slot) {

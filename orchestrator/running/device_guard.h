@@ -27,9 +27,7 @@ class DeviceGuard {
 
   /// Decides which slots take no new trial because their device is disabled or must wait.
   void bar_slots();
-  bool is_disabled(const WorkerSlot& slot) const {
-    return !slot.device.empty() && health_.is_disabled(slot.device);
-  }
+  bool is_disabled(const WorkerSlot& slot) const;
   /// False if the trial failed on the slot's device and another device of this run can have it.
   bool may_have(const WorkerSlot& slot, std::size_t trial) const;
   /// The devices on which the trial failed.

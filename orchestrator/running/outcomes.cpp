@@ -36,7 +36,7 @@ void Outcomes::read_events(LiveAttempt& live, Changes& changes) {
   changes.events.push_back(context_.ingest.look(live.attempt, kMaxBytes));
   const IngestUpdate& update = changes.events.back().update();
   if (update.lines > 0) live.reported.heard = context_.loop.now();
-  if (update.started) has_begun(live, slot, changes);
+  if (update.started) has_begun(live, slot);
   if (update.started && !state_.code.reported(update.started->provenance) && !update.over) {
     slot.ask_to_stop(context_.loop.now());
   }
@@ -49,7 +49,7 @@ void Outcomes::read_events(LiveAttempt& live, Changes& changes) {
   if (update.over) handle_reported_end(live, slot, *update.over, changes);
 }
 
-void Outcomes::has_begun(LiveAttempt& live, WorkerSlot& slot, Changes& changes) {
+void Outcomes::has_begun(LiveAttempt& live, WorkerSlot& slot) {
   // An adopted attempt may have begun already.
   if (live.state() != AttemptState::begun) live.become(AttemptState::begun);
   state_.trials.at(live.trial).unbegun = 0;
@@ -57,16 +57,6 @@ void Outcomes::has_begun(LiveAttempt& live, WorkerSlot& slot, Changes& changes) 
   live.reported.started_at = context_.loop.now();
   live.reported.first_step = live.begun.resume ? live.begun.resume->step : 0;
   slot.launch_failures = slot.taken_away = launch_failures_ = 0;
-  // The job began before the queue reported that it runs.
-  JobQueue* queue = context_.launcher.queue();
-  if (queue == nullptr || !live.launch.host.empty()) return;
-  const std::optional<results::Launch> noted = queue->noted(live.directory.folder());
-  if (!noted) return;
-  live.launch.job = noted->job;
-  live.launch.host = noted->host;
-  live.launch.time = context_.loop.wall_seconds();
-  protocol::log_launch(live.directory, live.launch);
-  changes.launches.push_back({live.attempt, live.launch});
 }
 
 void Outcomes::note_progress(LiveAttempt& live, WorkerSlot& slot, const IngestUpdate& update) {
@@ -90,6 +80,7 @@ void Outcomes::handle_reported_end(LiveAttempt& live, WorkerSlot& slot,
                                    Changes& changes) {
   state_.attempts.unmark_news(live);
   slot.pace.trial_ended();
+  (live.worker_ended ? slot.ended_with(live).any_over : slot.any_over) = true;
   if (std::holds_alternative<protocol::Finished>(end)) {
     guard_.finished(live, slot);
     live.become(AttemptState::over);
@@ -163,10 +154,11 @@ bool Outcomes::conclude_worker(WorkerSlot& slot, EndedWorker& ended, Changes& ch
     known.push_back(
         {live->state() == AttemptState::begun, live->reported.checkpointed, live->verdict});
   }
-  const Blame blame = blame_for(ended.end,
-                                {ended.asked_to_stop, ended.any_begun, context_.options.time_limit,
-                                 context_.options.no_progress_limit},
-                                known);
+  const Blame blame =
+      blame_for(ended.end,
+                {ended.asked_to_stop, ended.any_begun, context_.options.time_limit,
+                 context_.options.no_progress_limit, ended.any_given, ended.any_over},
+                known);
   const std::string what = "the worker ended with " + to_string(ended.end);
   const std::string lines = ended.end.last_lines;
   switch (blame.launch) {

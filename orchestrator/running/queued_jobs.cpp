@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -14,35 +15,9 @@
 
 namespace petlab::orchestrator {
 
-QueuedJobs::QueuedJobs(RunContext& context, RunState& state, JobQueue& queue)
-    : context_(context), state_(state), queue_(queue) {
-  queue_.on_launch([this](const std::string& slot) { launches_.insert(slot); });
-}
-
-void QueuedJobs::log_launches() {
-  for (const std::string& name : std::exchange(launches_, {})) {
-    WorkerSlot* slot = state_.slots.find(name);
-    if (slot == nullptr || !slot->has_worker() || slot->given.empty()) continue;
-    LiveAttempt& live = *slot->given.front();
-    std::string code = std::move(live.launch.code);
-    live.launch = slot->worker().launch();
-    live.launch.code = std::move(code);
-    live.launch.time = context_.loop.wall_seconds();
-    if (const auto began = slot->worker().began()) live.began = *began;
-    protocol::log_launch(live.directory, live.launch);
-    fault_point("launch_logged");
-    state_.attempts.note_launch(live);
-  }
-}
-
-void QueuedJobs::withdraw_waiting() {
-  for (auto& [name, slot] : state_.slots.all()) {
-    if (slot.waits() && !slot.any_begun) slot.ask_to_stop(context_.loop.now());
-  }
-}
-
 void QueuedJobs::adopt_orphans() {
-  std::int64_t adopted = 0;
+  if (!std::exchange(removed_left_, true)) remove_left();
+  jobs_adopted_ = 0;
   const auto wanted = [this](const results::AttemptFacts& attempt) {
     return state_.trials.find(attempt.attempt.trial_id) ||
            (attempt.begun.sweep == context_.sweep.name &&
@@ -50,29 +25,27 @@ void QueuedJobs::adopt_orphans() {
   };
   for (Orphans& orphans : take_orphans(context_.store, context_.options.runs, context_.here,
                                        context_.options.owner, wanted)) {
+    OpenAttempts open;
     for (const results::AttemptFacts& attempt : orphans.attempts) {
-      if (!wanted(attempt)) continue;
-      const std::optional<std::size_t> trial = state_.trials.find(attempt.attempt.trial_id);
-      if (settle_without_worker(attempt)) {
-        if (trial) state_.trials.replan(*trial);
-      } else if (trial) {
-        adopt(attempt, *trial);
-        if (state_.trials.at(*trial).cancelled) {
-          const bool by_rule =
-              results::early_stops(context_.store.read()).contains(attempt.attempt.trial_id);
-          state_.stop(*trial, by_rule ? Verdict::stopped_early : Verdict::cancelled,
-                      context_.loop.now());
-        }
-        ++adopted;
+      if (wanted(attempt) && settle_without_worker(attempt)) {
+        replan(attempt);
       } else {
-        adopt_stray(attempt);
+        open.emplace(directory_of(attempt).folder(), OpenAttempt{attempt, wanted(attempt)});
       }
-      fault_point("adopted");
+    }
+    for (LeftJob& job : queue_.take_left(orphans.owner)) adopt(job, open);
+    // These never reached a job.
+    for (const auto& [folder, one] : open) {
+      if (!one.wanted) continue;
+      conclude_orphan(context_.store, context_.ingest, context_.options.runs, one.facts,
+                      fmt::format("its orchestrator ({}) died", orphans.owner),
+                      context_.loop.wall_seconds());
+      replan(one.facts);
     }
     orphans_.push_back(std::move(orphans));
   }
-  if (adopted > 0) {
-    context_.observer.note(fmt::format("adopted {} job(s) of a dead petlab run", adopted));
+  if (jobs_adopted_ > 0) {
+    context_.observer.note(fmt::format("adopted {} job(s) of a dead petlab run", jobs_adopted_));
   }
   if (!strays_.empty()) {
     context_.observer.note(fmt::format(
@@ -80,11 +53,19 @@ void QueuedJobs::adopt_orphans() {
   }
 }
 
+protocol::TrialDirectory QueuedJobs::directory_of(const results::AttemptFacts& facts) const {
+  return {context_.options.runs, facts.attempt.trial_id, facts.attempt.number};
+}
+
+void QueuedJobs::replan(const results::AttemptFacts& facts) {
+  const std::optional<std::size_t> trial = state_.trials.find(facts.attempt.trial_id);
+  if (trial) state_.trials.replan(*trial);
+}
+
 // Settles a claim without a directory, or an attempt whose worker has reported its end. Returns
 // false for all others.
 bool QueuedJobs::settle_without_worker(const results::AttemptFacts& attempt) {
-  const protocol::TrialDirectory directory(context_.options.runs, attempt.attempt.trial_id,
-                                           attempt.attempt.number);
+  const protocol::TrialDirectory directory = directory_of(attempt);
   std::error_code error;
   if (!std::filesystem::exists(directory.folder(), error) && !error) {
     remove_unfinished_directories(directory);
@@ -96,55 +77,90 @@ bool QueuedJobs::settle_without_worker(const results::AttemptFacts& attempt) {
   const IngestUpdate update = context_.ingest.read_again(attempt.attempt);
   if (!update.over) return false;
   context_.ingest.forget(attempt.attempt);
-  if (!attempt.launch || attempt.launch->host.empty()) {
-    if (std::optional<results::Launch> launch = queue_.noted(directory.folder())) {
-      launch->time = attempt.launch ? attempt.launch->time : context_.loop.wall_seconds();
-      protocol::log_launch(directory, *launch);
-      results::Batch batch = context_.store.begin();
-      batch.record_launch(attempt.attempt, *launch);
-      batch.commit();
-    }
-  }
   return true;
 }
 
-void QueuedJobs::adopt(const results::AttemptFacts& facts, std::size_t trial) {
+// Takes over a job with its open attempts, and removes these from `open`. The job gets no others:
+// this run may have another worker, or other options for its jobs.
+void QueuedJobs::adopt(LeftJob& job, OpenAttempts& open) {
+  std::vector<results::AttemptFacts> attempts;
+  bool any_stray = false;
+  for (const std::filesystem::path& folder : job.given) {
+    const auto found = open.find(folder);
+    if (found == open.end()) continue;
+    if (found->second.wanted) {
+      any_stray = any_stray || !state_.trials.find(found->second.facts.attempt.trial_id);
+      attempts.push_back(found->second.facts);
+    } else {
+      job.has_others = true;
+    }
+    open.erase(found);
+  }
+  if (attempts.empty()) {
+    if (!job.has_others) queue_.dismiss(job);
+    return;
+  }
   const std::string name = *context_.launcher.acquire_slot();
-  WorkerSlot& slot = state_.slots.add(name);
-  slot.group = state_.trials.at(trial).what->config.backbone;
-  const std::optional<results::AttemptFacts> now =
-      context_.store.read().attempt_facts(facts.attempt.trial_id, facts.attempt.number);
-  slot.any_begun = now && now->started_at.has_value();
-  LiveAttempt& live = state_.attempts.add(
-      protocol::TrialDirectory(context_.options.runs, facts.attempt.trial_id, facts.attempt.number),
-      facts.attempt, state_.trials.metric_of(trial),
-      slot.any_begun ? AttemptState::begun : AttemptState::given);
-  live.begun = facts.begun;
-  if (facts.launch) live.launch = *facts.launch;
-  live.trial = trial;
-  live.slot = name;
-  live.reported.checkpointed = now && now->checkpoint.has_value();
-  slot.serve(queue_.adopt(name, live.directory.folder(), facts,
-                          [&slot](WorkerEnd end) { slot.report_end(std::move(end)); }));
-  slot.given.push_back(&live);
-  const results::Launch& launch = slot.worker().launch();
-  if (live.launch.job != launch.job || live.launch.host != launch.host) launches_.insert(name);
-  state_.slots.front_changed(slot);
-  state_.attempts.watch(live);
-  state_.attempts.mark_news(live);
-  state_.trials.settle_assigned(trial);
+  if (any_stray) {
+    adopt_stray(job, name, std::move(attempts));
+  } else {
+    adopt(job, name, attempts);
+    ++jobs_adopted_;
+  }
+  fault_point("adopted");
 }
 
-// Stops a job whose trial is no longer in the sweep: its result is not needed, and no run would
-// watch it.
-void QueuedJobs::adopt_stray(const results::AttemptFacts& facts) {
+void QueuedJobs::adopt(const LeftJob& job, const std::string& name,
+                       const std::vector<results::AttemptFacts>& attempts) {
+  WorkerSlot& slot = state_.slots.add(name);
+  slot.serve(queue_.adopt(name, job, [&slot](WorkerEnd end) { slot.report_end(std::move(end)); }));
+  slot.close(context_.loop.now());
+  for (const results::AttemptFacts& facts : attempts) {
+    const std::size_t trial = *state_.trials.find(facts.attempt.trial_id);
+    slot.group = state_.trials.at(trial).what->config.backbone;
+    const std::optional<results::AttemptFacts> now =
+        context_.store.read().attempt_facts(facts.attempt.trial_id, facts.attempt.number);
+    const bool begun = now && now->started_at.has_value();
+    slot.any_begun = slot.any_begun || begun;
+    LiveAttempt& live =
+        state_.attempts.add(directory_of(facts), facts.attempt, state_.trials.metric_of(trial),
+                            begun ? AttemptState::begun : AttemptState::given);
+    live.begun = facts.begun;
+    live.launch = facts.launch.value_or(slot.worker().launch());
+    live.trial = trial;
+    live.slot = name;
+    live.reported.checkpointed = now && now->checkpoint.has_value();
+    slot.give(live, context_.loop.now());
+    if (slot.given.size() == 1) {
+      state_.slots.front_changed(slot);
+      if (begun) {
+        const std::chrono::duration<double> ran(context_.loop.wall_seconds() - *now->started_at);
+        live.began -= std::chrono::duration_cast<EventLoop::Clock::duration>(ran);
+      }
+    }
+    if (!facts.launch) {
+      live.launch.time = context_.loop.wall_seconds();
+      protocol::log_launch(live.directory, live.launch);
+      state_.attempts.note_launch(live);
+    }
+    state_.attempts.watch(live);
+    state_.attempts.mark_news(live);
+    state_.trials.settle_assigned(trial);
+    if (!state_.trials.at(trial).cancelled) continue;
+    const bool by_rule =
+        results::early_stops(context_.store.read()).contains(facts.attempt.trial_id);
+    state_.stop(trial, by_rule ? Verdict::stopped_early : Verdict::cancelled, context_.loop.now());
+  }
+}
+
+// Stops a job with a trial that is no longer in the sweep: its result is not needed, and no run
+// would watch it.
+void QueuedJobs::adopt_stray(const LeftJob& job, const std::string& name,
+                             std::vector<results::AttemptFacts> attempts) {
   Stray& stray = strays_.emplace_back();
-  stray.facts = facts;
-  stray.slot = *context_.launcher.acquire_slot();
-  const protocol::TrialDirectory directory(context_.options.runs, facts.attempt.trial_id,
-                                           facts.attempt.number);
-  stray.worker = queue_.adopt(stray.slot, directory.folder(), facts,
-                              [&stray](WorkerEnd end) { stray.end = std::move(end); });
+  stray.attempts = std::move(attempts);
+  stray.slot = name;
+  stray.worker = queue_.adopt(name, job, [&stray](WorkerEnd end) { stray.end = std::move(end); });
   stray.worker->stop();
 }
 
@@ -154,9 +170,12 @@ void QueuedJobs::conclude_strays() {
       ++stray;
       continue;
     }
-    conclude_orphan(context_.store, context_.ingest, context_.options.runs, stray->facts,
-                    "the trial is no longer in the sweep: " + to_string(*stray->end),
-                    context_.loop.wall_seconds());
+    for (const results::AttemptFacts& facts : stray->attempts) {
+      conclude_orphan(context_.store, context_.ingest, context_.options.runs, facts,
+                      "a trial of its job is no longer in the sweep: " + to_string(*stray->end),
+                      context_.loop.wall_seconds());
+      replan(facts);
+    }
     stray->worker.reset();
     context_.launcher.release_slot(stray->slot);
     stray = strays_.erase(stray);
@@ -174,6 +193,10 @@ void QueuedJobs::release_orphans() {
     std::filesystem::remove(orphans.lock.file(), ignored);
   }
   orphans_.clear();
+  remove_left();
+}
+
+void QueuedJobs::remove_left() {
   queue_.remove_left(ended_owners(context_.store, context_.options.runs, context_.here));
 }
 

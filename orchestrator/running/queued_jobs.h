@@ -1,30 +1,31 @@
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
+#include <vector>
 
 #include "orchestrator/recovery/adoption.h"
 #include "orchestrator/running/run_context.h"
 #include "orchestrator/running/run_state.h"
+#include "protocol/trial_directory.h"
 
 namespace petlab::orchestrator {
 
-/// Handles workers that are jobs of a queue: logs their launches, and adopts the jobs of dead
-/// orchestrators, which continue under this one.
+/// Handles workers that are jobs of a queue: adopts the jobs of dead orchestrators, which continue
+/// under this one.
 class QueuedJobs {
  public:
-  QueuedJobs(RunContext& context, RunState& state, JobQueue& queue);
+  QueuedJobs(RunContext& context, RunState& state, JobQueue& queue)
+      : context_(context), state_(state), queue_(queue) {}
 
-  /// Logs the launches that the queue has reported.
-  void log_launches();
-  /// Removes waiting jobs from the queue, since no more trials are to begin.
-  void withdraw_waiting();
   /// Adopts the jobs of dead orchestrators.
   void adopt_orphans();
-  /// Records the ends of jobs whose trials are no longer in the sweep.
+  /// Records the ends of jobs with trials that are no longer in the sweep.
   void conclude_strays();
   bool any_strays() const { return !strays_.empty(); }
   /// Removes the locks of adopted orchestrators whose attempts are all over.
@@ -34,23 +35,36 @@ class QueuedJobs {
   void abandon() { strays_.clear(); }
 
  private:
-  // An attempt of a dead orchestrator whose trial the sweep no longer has.
-  struct Stray {
+  // An open attempt of a dead orchestrator.
+  struct OpenAttempt {
     results::AttemptFacts facts;
+    bool wanted = false;  // by this run
+  };
+  using OpenAttempts = std::map<std::filesystem::path, OpenAttempt>;  // by folder
+  // A job with a trial that the sweep no longer has.
+  struct Stray {
+    std::vector<results::AttemptFacts> attempts;
     std::string slot;
     std::unique_ptr<Worker> worker;
     std::optional<WorkerEnd> end;
   };
+  protocol::TrialDirectory directory_of(const results::AttemptFacts& facts) const;
+  void replan(const results::AttemptFacts& facts);
   bool settle_without_worker(const results::AttemptFacts& attempt);
-  void adopt(const results::AttemptFacts& facts, std::size_t trial);
-  void adopt_stray(const results::AttemptFacts& facts);
+  void adopt(LeftJob& job, OpenAttempts& open);
+  void adopt(const LeftJob& job, const std::string& name,
+             const std::vector<results::AttemptFacts>& attempts);
+  void adopt_stray(const LeftJob& job, const std::string& name,
+                   std::vector<results::AttemptFacts> attempts);
+  void remove_left();
 
   RunContext& context_;
   RunState& state_;
   JobQueue& queue_;
   std::list<Orphans> orphans_;  // held until the end
   std::list<Stray> strays_;
-  std::set<std::string> launches_;  // slots whose launch() has changed
+  bool removed_left_ = false;
+  std::int64_t jobs_adopted_ = 0;
 };
 
 }  // namespace petlab::orchestrator

@@ -223,12 +223,11 @@ void Run::Impl::turn() {
   if (now >= next_tick_) tick(now);
   if (jobs_) {
     jobs_->conclude_strays();
-    jobs_->log_launches();
-    if (!state_.course.claiming()) jobs_->withdraw_waiting();
   }
   const std::optional<EventLoop::Time> look = others_.next_look();
   if (look && now >= *look) look_elsewhere();
   acquire_slots(now);
+  claims_.start_jobs(now);
   collect_ends();
   give_to_workers();
   if (transaction_due(now)) {
@@ -351,7 +350,8 @@ void Run::Impl::tick(EventLoop::Time now) {
 }
 
 void Run::Impl::note_why_nothing_runs(EventLoop::Time now) {
-  const bool waits = state_.course.phase == Phase::running && state_.slots.empty() &&
+  const bool nothing_runs = jobs_ ? state_.attempts.empty() : state_.slots.empty();
+  const bool waits = state_.course.phase == Phase::running && nothing_runs &&
                      state_.trials.schedule().waiting() > 0;
   if (!waits || !waits_since_) {
     waits_since_ = waits ? std::optional(now + kNoteAfter) : std::nullopt;

@@ -14,6 +14,10 @@ namespace {
 // Claims run ahead of a worker by about this much work, so that it never waits for a commit. Longer
 // trials are claimed one at a time, so that any slot that becomes free can take them.
 constexpr double kAheadSeconds = 0.05;
+// A job gets its next attempt through files, which other hosts see seconds later. In return, trials
+// of a minute and more are not claimed ahead.
+constexpr double kAheadOfJobSeconds = 2;
+constexpr double kLongTrialSeconds = 60;
 constexpr double kMostAhead = 64;
 // Even a process of hundreds of gigabytes is gone within this time, unless an unresponsive device
 // or file server holds it in the kernel.
@@ -71,6 +75,7 @@ void WorkerSlot::serve(std::unique_ptr<Worker> worker) {
 
 void WorkerSlot::report_end(WorkerEnd end) {
   was_stopped_ = state_ == SlotState::stopping;
+  was_serving_ = state_ == SlotState::serving;
   become(SlotState::ended);
   end_ = std::move(end);
 }
@@ -118,12 +123,16 @@ void WorkerSlot::collect_end(bool retire) {
     // The worker was last seen at this attempt. This is decided here, because the events of later
     // attempts may be read before those of this one.
     end_.lines_by_log.try_emplace(given.front()->directory.log(), end_.last_lines);
-    ended.push_back({std::exchange(given, {}), std::move(end_), any_begun, was_stopped_});
+    ended.push_back(
+        {std::exchange(given, {}), std::move(end_), any_given, any_begun, any_over, was_stopped_});
+  } else if (is_job_ && !any_given && was_serving_) {
+    // Nobody asked the job to end, and it took no attempt: its end is the launch's.
+    ended.push_back({{}, std::move(end_), false, false, false, false});
   }
   worker_.reset();
   killed_at_.reset();
   end_ = {};
-  any_begun = false;
+  any_given = any_begun = any_over = false;
   group.clear();
   retired = retired || retire;
   share.to_reserve.reset();
@@ -131,10 +140,35 @@ void WorkerSlot::collect_end(bool retire) {
 }
 
 bool WorkerSlot::takes_claims(const Schedule& schedule, EventLoop::Time now) const {
-  const bool open = state_ == SlotState::empty || state_ == SlotState::serving;
+  bool open = state_ == SlotState::empty || state_ == SlotState::serving;
+  // A job gets attempts once it has begun, so that none waits with it in the queue.
+  if (is_job_) {
+    open = state_ == SlotState::serving && !waits() && !(takes_one_ && any_given) &&
+           !ends_too_soon(now);
+  }
   return open && !broken && !retired && !barred && not_before <= now && all_ends_clean() &&
          std::none_of(given.begin(), given.end(),
                       [&](const LiveAttempt* live) { return schedule.trial(live->trial).alone; });
+}
+
+void WorkerSlot::give(LiveAttempt& live, EventLoop::Time now) {
+  // What a job waited in the queue is no time of its trials.
+  if (is_job_ && !any_given) pace.worker_begins(now);
+  given.push_back(&live);
+  any_given = true;
+}
+
+bool WorkerSlot::wants_job(EventLoop::Time now) const {
+  return is_job_ && state_ == SlotState::empty && !broken && !retired && not_before <= now &&
+         ended.empty();
+}
+
+bool WorkerSlot::ends_too_soon(EventLoop::Time now) const {
+  if (!has_worker() || !pace.mean_seconds()) return false;
+  const auto ends = worker_->ends_by();
+  const std::chrono::duration<double> needed(*pace.mean_seconds() *
+                                             static_cast<double>(line() + 1));
+  return ends && now + std::chrono::duration_cast<EventLoop::Clock::duration>(needed) > *ends;
 }
 
 bool WorkerSlot::all_ends_clean() const {
@@ -154,7 +188,8 @@ EndedWorker& WorkerSlot::ended_with(const LiveAttempt& live) {
 
 WorkerSlot& SlotTable::add(const std::string& name) {
   const auto [slot, is_new] =
-      slots_.try_emplace(name, name, launcher_.device(name).uuid, loop_.now());
+      slots_.try_emplace(name, name, launcher_.device(name).uuid, loop_.now(),
+                         launcher_.queue() != nullptr, !launcher_.workers_stay());
   PETLAB_INVARIANT(is_new, fmt::format("slot {} is held twice", name));
   return slot->second;
 }
@@ -178,8 +213,12 @@ void SlotTable::release_all() {
 }
 
 std::size_t SlotTable::line_length(const WorkerSlot& slot, const Schedule& schedule) const {
-  if (!slot.pace.mean_seconds() || launcher_.queue() != nullptr) return 1;
-  const double ahead = std::ceil(kAheadSeconds / std::max(*slot.pace.mean_seconds(), 1e-6));
+  if (!slot.pace.mean_seconds()) return 1;
+  const double mean = std::max(*slot.pace.mean_seconds(), 1e-6);
+  double ahead = std::ceil(kAheadSeconds / mean);
+  if (launcher_.queue() != nullptr && launcher_.workers_stay() && mean < kLongTrialSeconds) {
+    ahead = 1 + std::ceil(kAheadOfJobSeconds / mean);
+  }
   const double fair = static_cast<double>(schedule.waiting()) / static_cast<double>(slots_.size());
   return static_cast<std::size_t>(std::max(1.0, std::min({ahead, fair, kMostAhead})));
 }

@@ -40,7 +40,9 @@ std::string_view to_string(SlotState state);
 struct EndedWorker {
   std::deque<LiveAttempt*> given;
   WorkerEnd end;
+  bool any_given = true;
   bool any_begun = false;
+  bool any_over = false;
   bool asked_to_stop = false;
   /// True if the next trial may begin before this end is concluded, because the end cannot change
   /// what to run.
@@ -52,6 +54,8 @@ class Pace {
  public:
   explicit Pace(EventLoop::Time now) : last_over_(now) {}
   void trial_ended() { ++overs_; }
+  /// A worker begins its first trial.
+  void worker_begins(EventLoop::Time now) { last_over_ = now; }
   /// Adds the trials that ended since the last call to the mean.
   void learn(EventLoop::Time now);
   /// Mean time per trial, with its overhead; absent: none has ended yet.
@@ -76,8 +80,15 @@ struct SlotShare {
 /// that are not concluded yet.
 class WorkerSlot {
  public:
-  WorkerSlot(std::string slot_name, std::string device_uuid, EventLoop::Time now)
-      : name(std::move(slot_name)), device(std::move(device_uuid)), acquired(now), pace(now) {}
+  /// `is_job`: its workers are jobs of a queue. `takes_one`: each worker takes one attempt.
+  WorkerSlot(std::string slot_name, std::string device_uuid, EventLoop::Time now,
+             bool is_job = false, bool takes_one = false)
+      : name(std::move(slot_name)),
+        device(std::move(device_uuid)),
+        acquired(now),
+        pace(now),
+        is_job_(is_job),
+        takes_one_(takes_one) {}
 
   SlotState state() const { return state_; }
   bool has_worker() const { return worker_ != nullptr; }
@@ -116,6 +127,12 @@ class WorkerSlot {
   /// memory.
   void collect_end(bool retire);
 
+  /// Gives a prepared attempt to the worker.
+  void give(LiveAttempt& live, EventLoop::Time now);
+  /// True if the worker is a job that should start now: the slot has none, and nothing forbids one.
+  bool wants_job(EventLoop::Time now) const;
+  /// True if the queue would end the worker before a trial of the usual length was over.
+  bool ends_too_soon(EventLoop::Time now) const;
   /// True if more trials may be claimed for the slot.
   bool takes_claims(const Schedule& schedule, EventLoop::Time now) const;
   std::size_t line() const { return given.size() + ready.size(); }
@@ -132,7 +149,9 @@ class WorkerSlot {
   std::vector<EndedWorker> ended;  // to be concluded in the next transaction
   std::string group;               // of the last trial chosen
   std::string code;                // what its worker runs (protocol::Launch::code)
+  bool any_given = false;          // whether the worker was ever given an attempt
   bool any_begun = false;          // of all attempts that the worker was ever given
+  bool any_over = false;           // of these
   bool broken = false;             // disabled after three failed launches
   bool retired = false;            // released as soon as its worker is gone
   bool barred = false;             // takes no new trial (DeviceGuard)
@@ -145,10 +164,13 @@ class WorkerSlot {
  private:
   void become(SlotState state);
 
+  const bool is_job_;
+  const bool takes_one_;
   SlotState state_ = SlotState::empty;
   std::unique_ptr<Worker> worker_;
   WorkerEnd end_;                             // if the worker has ended
   bool was_stopped_ = false;                  // before it ended
+  bool was_serving_ = false;                  // when it ended
   EventLoop::Time asked_at_;                  // closing or stopping since
   std::optional<EventLoop::Time> killed_at_;  // for the first time
 };
@@ -168,7 +190,7 @@ class SlotTable {
   void clear() { slots_.clear(); }
 
   /// The number of attempts that a slot's worker may have in line, so that it never waits for a
-  /// commit; 1 if trials are long, or for jobs.
+  /// commit; 1 if trials are long.
   std::size_t line_length(const WorkerSlot& slot, const Schedule& schedule) const;
 
   /// Directs the worker's output to the attempt at the front of its line, and restarts that

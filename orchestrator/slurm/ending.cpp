@@ -1,5 +1,8 @@
 #include "orchestrator/slurm/ending.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
@@ -46,6 +49,13 @@ void SlurmEnding::send() {
   scancel({}, numbers(withdrawn), withdrawn);
   scancel({"--signal=TERM", "--full"}, numbers(stopped), stopped);
   scancel({"--signal=KILL", "--full"}, numbers(killed), killed);
+}
+
+void SlurmEnding::cancel_waiting(const std::string& name) {
+  context_.commands.run(slurm_command({"scancel", "--state=PENDING", "--name=" + name,
+                                       fmt::format("--user={}", ::geteuid())},
+                                      kSlurmAnswerLimit),
+                        [](const base::ChildAnswer&) {});
 }
 
 void SlurmEnding::scancel(const std::vector<std::string>& options,

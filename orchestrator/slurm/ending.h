@@ -18,6 +18,8 @@ class SlurmEnding {
   void send();
   /// Cancels jobs of this orchestrator that no worker uses: duplicates after a lost answer.
   void cancel(const std::vector<std::string>& numbers) { scancel({}, numbers, {}); }
+  /// Cancels the jobs of a submission that have not started.
+  void cancel_waiting(const std::string& name);
 
  private:
   void scancel(const std::vector<std::string>& options, const std::vector<std::string>& numbers,

@@ -23,11 +23,6 @@ constexpr int kRefusalsAfterSuccess = 8;
 
 void SlurmHandingIn::withdraw_queued(SlurmJob& job) {
   std::erase(queue_, &job);
-  // An earlier submission of this job may still start it, so the attempt must be withdrawn.
-  if (!job.submission.empty() && !withdraw(job.directory, wall_clock_seconds())) {
-    jobs_.becomes_job(job, read_job_log(job.directory)->job);
-    return;
-  }
   job.become(SlurmJob::At::over);
   boost::asio::post(context_.loop, [this, key = SlurmJobs::key_of(job)] {
     if (SlurmJob* found = jobs_.find(key)) {
@@ -88,13 +83,13 @@ std::vector<std::string> SlurmHandingIn::sbatch_words(const Submission& submissi
   add("account", options.account);
   add("gres", options.gpus.empty() ? "" : "gpu:" + options.gpus);
   add("time", options.time);
-  // A requeued job would find its attempt begun. petlab starts a new attempt instead.
+  // A requeued job would find its task begun. petlab submits a new job instead.
   words.push_back("--no-requeue");
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());
   // sbatch uses only the last --exclude, so this one includes the user's hosts.
   if (!context_.disabled.empty()) add("exclude", context_.excluded_hosts());
   const bool arrays = limits_->max_array_size > 0;
-  if (arrays) words.push_back(fmt::format("--array=0-{}", submission.attempts.size() - 1));
+  if (arrays) words.push_back(fmt::format("--array=0-{}", submission.tasks - 1));
   words.push_back("--parsable");
   words.push_back("--job-name=" + submission.id);
   words.push_back("--comment=petlab run of sweep " + options.sweep);
@@ -110,6 +105,7 @@ void SlurmHandingIn::submit() {
   const SlurmOptions& options = context_.options;
   Submission submission;
   submission.id = submission_id(options.owner, ++submissions_);
+  submission.tasks = static_cast<std::int64_t>(count);
   for (std::size_t task = 0; task < count; ++task) {
     SlurmJob* job = queue_.front();
     queue_.pop_front();
@@ -117,11 +113,11 @@ void SlurmHandingIn::submit() {
     job->become(SlurmJob::At::submitting);
     job->submission = submission.id;
     job->task = static_cast<std::int64_t>(task);
-    submission.attempts.push_back(job->directory.folder());
     in_sbatch_.push_back(job);
   }
   jobs_.open_tasks(submission.id, static_cast<std::int64_t>(count));
-  write_submission(options.runs, submission, options.worker, options.threads);
+  write_submission(options.runs, submission,
+                   {options.worker, options.threads, options.one_trial_a_job, options.idle});
   fault_point("submission_written");
   busy_ = true;
   const std::string id = submission.id;
@@ -156,6 +152,7 @@ void SlurmHandingIn::accepted(const std::vector<SlurmJob*>& jobs, const std::str
   refusals_ = 0;
   any_accepted_ = true;
   tasks_ = std::min(most_tasks(), tasks_ * 2);
+  if (!jobs.empty()) write_number(context_.options.runs, jobs.front()->submission, number);
   for (SlurmJob* job : jobs) jobs_.becomes_job(*job, number_in(number, *job));
   watch();
   flush();

@@ -21,7 +21,7 @@ class SlurmHandingIn {
       : context_(context), jobs_(jobs), timer_(context.loop) {}
 
   void enqueue(SlurmJob& job) { queue_.push_back(&job); }
-  /// Removes a job from the queue. The job is over unless its duplicate already runs.
+  /// Removes a job from the queue. The job is over.
   void withdraw_queued(SlurmJob& job);
   void forget(SlurmJob& job);
   /// Submits the queued jobs, unless a command is running or a retry must wait.

@@ -81,11 +81,9 @@ std::string in_one_line(std::string_view text) {
   return line;
 }
 
-SlurmJob::SlurmJob(SlurmJobs& jobs, std::string slot_name, std::filesystem::path folder,
-                   std::function<void(WorkerEnd)> when_over)
+SlurmJob::SlurmJob(SlurmJobs& jobs, std::string slot_name, std::function<void(WorkerEnd)> when_over)
     : serial(next_serial()),
       slot(std::move(slot_name)),
-      directory(std::move(folder)),
       on_end(std::move(when_over)),
       jobs_(jobs) {}
 
@@ -95,31 +93,40 @@ void SlurmJob::become(At at) {
   constexpr std::string_view names[] = {"queued", "submitting", "lost", "job", "over"};
   const auto name = [&](At one) { return names[static_cast<std::size_t>(one)]; };
   PETLAB_INVARIANT(may_follow(at_, at),
-                   fmt::format("the job of {} goes from {} to {}", directory.folder().string(),
-                               name(at_), name(at)));
+                   fmt::format("the job of {} goes from {} to {}", slot, name(at_), name(at)));
   at_ = at;
 }
 
-void SlurmJob::submit(const std::filesystem::path&) {
-  PETLAB_INVARIANT(false,
-                   fmt::format("the job of {} gets a second attempt", directory.folder().string()));
+TaskFiles SlurmJob::files() const { return {jobs_.context().options.runs, submission, task}; }
+
+std::optional<JobLog> SlurmJob::record() const {
+  if (submission.empty()) return std::nullopt;
+  return read_job_log(files().record);
 }
 
+void SlurmJob::begin(const std::string& host) {
+  waiting = false;
+  ran = true;
+  if (!host.empty()) launched.host = host;
+}
+
+void SlurmJob::submit(const std::filesystem::path& attempt_folder) {
+  PETLAB_INVARIANT(ran && !closing_since_,
+                   fmt::format("the job of {} gets an attempt {}", slot,
+                               ran ? "after its end" : "before it has begun"));
+  append_to_inbox(files().inbox, attempt_folder.string());
+}
+
+// A job that still waits has no attempt, and would begin only to end.
 void SlurmJob::close() {
-  if (!closing_since_) closing_since_ = SlurmClock::now();
+  if (closing_since_ || at_ == At::over) return;
+  closing_since_ = SlurmClock::now();
+  if (!ran && !may_have_run) return request(Request::kill);
+  append_to_inbox(files().inbox, kInboxEnd);
 }
 
-std::string SlurmJob::last_lines(const std::filesystem::path&) {
-  return job_last_lines(directory, jobs_.context().options.runs, submission, task);
-}
-
-// A short job may end before squeue ever shows it as running. Its job.jsonl has the host.
-const results::Launch& SlurmJob::launch() const {
-  if (launched.host.empty() && at_ == At::job) {
-    const std::optional<JobLog> log = read_job_log(directory);
-    if (log && log->job == launched.job) launched.host = log->host;
-  }
-  return launched;
+std::string SlurmJob::last_lines(const std::filesystem::path& log) {
+  return submission.empty() ? std::string() : job_last_lines(log, files().output);
 }
 
 void SlurmJob::stop() {
@@ -128,8 +135,9 @@ void SlurmJob::stop() {
 
 void SlurmJob::kill() {
   if (at_ == At::over || requested == Request::kill) return;
-  const bool may_end_by_itself = closing_since_ && SlurmClock::now() - *closing_since_ < kClosing;
-  if (requested == Request::none && may_end_by_itself) return;
+  const bool may_end_by_itself =
+      closing_since_ && (serves_others || SlurmClock::now() - *closing_since_ < kClosing);
+  if (requested == Request::none && may_end_by_itself && ran) return;
   request(Request::kill);
 }
 
@@ -141,7 +149,7 @@ void SlurmJob::request(Request wanted) {
 
 bool SlurmJob::has_written() {
   std::error_code error;
-  const auto size = std::filesystem::file_size(directory.events(), error);
+  const auto size = std::filesystem::file_size(log_.parent_path() / "events.jsonl", error);
   const std::int64_t events = error ? -1 : static_cast<std::int64_t>(size);
   return std::exchange(events_size_, events) != events;
 }
@@ -151,9 +159,8 @@ SlurmJob* SlurmJobs::find(const Key& key) const {
 }
 
 std::unique_ptr<SlurmJob> SlurmJobs::make(const std::string& slot,
-                                          const std::filesystem::path& folder,
                                           std::function<void(WorkerEnd)> on_end) {
-  auto job = std::make_unique<SlurmJob>(*this, slot, folder, std::move(on_end));
+  auto job = std::make_unique<SlurmJob>(*this, slot, std::move(on_end));
   jobs_.insert(job.get());
   return job;
 }
@@ -165,7 +172,6 @@ void SlurmJobs::becomes_job(SlurmJob& job, const std::string& number) {
   job.watched.since = SlurmClock::now();
   job.watched.missing = job.watched.unsettled = 0;
   if (job.is_to_end()) request_changed(job);
-  if (launch_changed) launch_changed(job.slot);
 }
 
 void SlurmJobs::leave(SlurmJob& job) {
@@ -183,7 +189,7 @@ void SlurmJobs::forget(SlurmJob& job) {
 void SlurmJobs::finish(SlurmJob& job, WorkerEnd end) {
   if (job.at() != SlurmJob::At::over) job.become(SlurmJob::At::over);
   job.waiting = false;
-  if (end.last_lines.empty()) end.last_lines = job.last_lines(job.directory.log());
+  if (end.last_lines.empty()) end.last_lines = job.last_lines();
   forget(job);
   if (!job.submission.empty()) leave(job);
   const auto on_end = std::move(job.on_end);

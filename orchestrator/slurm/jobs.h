@@ -14,7 +14,7 @@
 
 #include "orchestrator/slurm/command.h"
 #include "orchestrator/slurm/launcher.h"
-#include "protocol/trial_directory.h"
+#include "orchestrator/slurm/submission.h"
 
 namespace petlab::orchestrator {
 
@@ -66,20 +66,22 @@ class SlurmJob final : public Worker {
   };
   enum class Request { none, stop, kill };
 
-  SlurmJob(SlurmJobs& jobs, std::string slot_name, std::filesystem::path folder,
-           std::function<void(WorkerEnd)> when_over);
+  SlurmJob(SlurmJobs& jobs, std::string slot_name, std::function<void(WorkerEnd)> when_over);
   ~SlurmJob() override;
 
-  void submit(const std::filesystem::path&) override;
+  /// Appends the attempt to the inbox. Invariant: the job has begun, and was not closed.
+  void submit(const std::filesystem::path& attempt_folder) override;
   void close() override;
-  void log_to(const std::filesystem::path&) override {}
+  void log_to(const std::filesystem::path& log) override { log_ = log; }
   std::string last_lines(const std::filesystem::path& log) override;
+  /// Those of the current attempt.
+  std::string last_lines() { return last_lines(log_); }
   void stop() override;
   void kill() override;
-  const results::Launch& launch() const override;
+  const results::Launch& launch() const override { return launched; }
   bool waits() const override { return waiting; }
   bool suspended() const override { return paused; }
-  std::optional<SlurmClock::time_point> began() const override { return run_began; }
+  std::optional<SlurmClock::time_point> ends_by() const override { return ends; }
 
   At at() const { return at_; }
   /// Invariant: may_follow() allows the change.
@@ -89,38 +91,46 @@ class SlurmJob final : public Worker {
   /// Records a request. It is sent to Slurm later.
   void request(Request wanted);
   bool is_to_end() const { return requested != Request::none; }
-  /// True if events.jsonl has changed since the last call. A worker that writes is alive even if
-  /// Slurm reports otherwise.
+  /// True if it gets no more attempts, and was not asked to end before it is through.
+  bool is_closed() const { return closing_since_ && !is_to_end(); }
+  /// True if the current attempt's events.jsonl has changed since the last call. A worker that
+  /// writes is alive even if Slurm reports otherwise.
   bool has_written();
+  TaskFiles files() const;
+  /// The job's record; std::nullopt if there is none yet. Throws base::Error.
+  std::optional<JobLog> record() const;
+  /// The job has begun, on this host: it takes attempts from now on.
+  void begin(const std::string& host);
 
   const std::int64_t serial;
   const std::string slot;
-  const protocol::TrialDirectory directory;
   std::function<void(WorkerEnd)> on_end;
   Request requested = Request::none;
   bool request_sent = false;  // to Slurm
   bool waiting = true;        // in Slurm's queue, or suspended
   bool paused = false;        // suspended
   bool ran = false;           // was seen running
-  bool may_have_run = false;  // adopted; job.jsonl shows whether it ran
+  bool may_have_run = false;  // adopted; its record shows whether it ran
   bool requeued = false;
+  bool serves_others = false;  // also has attempts that this run does not watch
   /// The results of polling Slurm's queue.
   struct Watched {
     bool queried = false;          // a scontrol or sacct for it is running
     int missing = 0;               // polls that did not list it
-    int unsettled = 0;             // polls that listed it as ended before job.jsonl did
+    int unsettled = 0;             // polls that listed it as ended before its record did
     SlurmClock::time_point since;  // polls that began earlier do not count
   };
   Watched watched;
-  std::optional<SlurmClock::time_point> run_began;  // earlier suspensions left out
+  std::optional<SlurmClock::time_point> ends;  // its time limit
   std::string submission;
   std::int64_t task = 0;
-  mutable results::Launch launched;
+  results::Launch launched;
 
  private:
   SlurmJobs& jobs_;
   At at_ = At::queued;
   std::optional<SlurmClock::time_point> closing_since_;
+  std::filesystem::path log_;  // of the current attempt; empty: none yet
   std::int64_t events_size_ = -1;
 };
 
@@ -136,8 +146,7 @@ class SlurmJobs {
   bool contains(SlurmJob* job) const { return jobs_.contains(job); }
   const std::set<SlurmJob*>& all() const { return jobs_; }
 
-  std::unique_ptr<SlurmJob> make(const std::string& slot, const std::filesystem::path& folder,
-                                 std::function<void(WorkerEnd)> on_end);
+  std::unique_ptr<SlurmJob> make(const std::string& slot, std::function<void(WorkerEnd)> on_end);
   /// Records the job's number in Slurm, after its submission or when its duplicate is found.
   void becomes_job(SlurmJob& job, const std::string& number);
   /// Adds `count` open tasks to a submission.
@@ -154,7 +163,6 @@ class SlurmJobs {
   // Set by the launcher.
   std::function<void(SlurmJob&)> request_changed;
   std::function<void(SlurmJob&)> on_forget;
-  std::function<void(const std::string& slot)> launch_changed;
 
   SlurmContext& context() const { return context_; }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -57,6 +58,13 @@ class SlurmLauncher final : public Launcher, public JobQueue {
     slots_.insert(number);
     return fmt::format("slurm-{}", number);
   }
+  std::string why_no_slot() const override {
+    const auto waiting = std::count_if(
+        jobs_.all().begin(), jobs_.all().end(),
+        [](const SlurmJob* job) { return job->at() == SlurmJob::At::job && job->waiting; });
+    return waiting == 0 ? std::string()
+                        : fmt::format("{} of its jobs wait in Slurm's queue", waiting);
+  }
   void release_slot(const std::string& slot) override {
     slots_.erase(std::stoll(slot.substr(slot.find('-') + 1)));
   }
@@ -64,46 +72,33 @@ class SlurmLauncher final : public Launcher, public JobQueue {
     return {context_.options.gpus.empty() ? "cpu" : "cuda", "", 0};
   }
   void use_device(const std::string& host, DeviceUse use) override;
-  bool workers_stay() const override { return false; }
+  bool workers_stay() const override { return !context_.options.one_trial_a_job; }
   std::string kind() const override { return "slurm"; }
   JobQueue* queue() override { return this; }
 
-  std::unique_ptr<Worker> start(const std::string& slot, const std::filesystem::path& folder,
+  std::unique_ptr<Worker> start(const std::string& slot, const std::filesystem::path&,
                                 std::function<void(WorkerEnd)> on_end) override {
-    std::unique_ptr<SlurmJob> job = jobs_.make(slot, folder, std::move(on_end));
+    std::unique_ptr<SlurmJob> job = jobs_.make(slot, std::move(on_end));
     handing_in_.enqueue(*job);
     return job;
   }
-  std::unique_ptr<Worker> adopt(const std::string& slot, const std::filesystem::path& folder,
-                                const results::AttemptFacts& facts,
+  std::vector<LeftJob> take_left(const std::string& owner) override;
+  void dismiss(const LeftJob& left) override {
+    append_to_inbox(TaskFiles(context_.options.runs, left.name, left.task).inbox, kInboxEnd);
+  }
+  std::unique_ptr<Worker> adopt(const std::string& slot, const LeftJob& left,
                                 std::function<void(WorkerEnd)> on_end) override;
   void flush() override { handing_in_.flush(); }
-  void on_launch(std::function<void(const std::string&)> changed) override {
-    jobs_.launch_changed = std::move(changed);
-  }
-  std::optional<results::Launch> noted(const std::filesystem::path& folder) const override;
   void remove_left(const std::function<bool(const std::string& owner)>& ended) override;
 
  private:
-  const std::map<std::filesystem::path, Submitted>& submitted_by(const std::string& owner);
-
   SlurmContext context_;
   SlurmJobs jobs_;
   SlurmHandingIn handing_in_;
   SlurmEnding ending_;
   SlurmWatching watching_;
   std::set<std::int64_t> slots_;
-  std::map<std::string, std::map<std::filesystem::path, Submitted>> adopted_;  // by owner
 };
-
-const std::map<std::filesystem::path, Submitted>& SlurmLauncher::submitted_by(
-    const std::string& owner) {
-  auto known = adopted_.find(owner);
-  if (known == adopted_.end()) {
-    known = adopted_.emplace(owner, submissions_of(context_.options.runs, owner)).first;
-  }
-  return known->second;
-}
 
 // Pending jobs were submitted with an older --exclude, so they are updated, too.
 void SlurmLauncher::use_device(const std::string& host, DeviceUse use) {
@@ -129,49 +124,51 @@ void SlurmLauncher::use_device(const std::string& host, DeviceUse use) {
   }
 }
 
-std::unique_ptr<Worker> SlurmLauncher::adopt(const std::string& slot,
-                                             const std::filesystem::path& folder,
-                                             const results::AttemptFacts& facts,
-                                             std::function<void(WorkerEnd)> on_end) {
-  std::unique_ptr<SlurmJob> job = jobs_.make(slot, folder, std::move(on_end));
-  if (facts.launch) job->launched = *facts.launch;
-  const std::optional<JobLog> log = read_job_log(job->directory);
-  if (log && !log->job.empty()) job->launched.job = log->job;
-  job->watched.since = SlurmClock::now();
-  const auto& known = submitted_by(facts.begun.owner);
-  const auto submitted = known.find(folder);
-  if (submitted != known.end()) {
-    job->submission = submitted->second.id;
-    job->task = submitted->second.task;
-    jobs_.open_tasks(job->submission, 1);
+std::vector<LeftJob> SlurmLauncher::take_left(const std::string& owner) {
+  std::vector<LeftJob> left = tasks_of(context_.options.runs, owner);
+  std::set<std::string> names;
+  for (const LeftJob& job : left) names.insert(job.name);
+  for (const std::string& name : names) ending_.cancel_waiting(name);
+  // One that starts nevertheless finds its inbox closed.
+  for (const LeftJob& job : left) {
+    if (job.given.empty()) dismiss(job);
   }
-  if (!job->launched.job.empty()) {
+  std::erase_if(left, [](const LeftJob& job) { return job.given.empty(); });
+  return left;
+}
+
+std::unique_ptr<Worker> SlurmLauncher::adopt(const std::string& slot, const LeftJob& left,
+                                             std::function<void(WorkerEnd)> on_end) {
+  std::unique_ptr<SlurmJob> job = jobs_.make(slot, std::move(on_end));
+  job->submission = left.name;
+  job->task = left.task;
+  jobs_.open_tasks(job->submission, 1);
+  job->may_have_run = true;
+  job->serves_others = left.has_others;
+  job->watched.since = SlurmClock::now();
+  const std::optional<JobLog> log = job->record();
+  if (log && !log->job.empty()) {
     job->begin_at(SlurmJob::At::job);
-    job->may_have_run = true;
-    watching_.wake(context_.options.poll / 10);
-  } else if (submitted != known.end()) {
+    job->launched.job = log->job;
+    job->begin(log->host);
+  } else if (!left.number.empty()) {
+    job->begin_at(SlurmJob::At::job);
+    job->launched.job = handing_in_.number_in(left.number, *job);
+  } else {
     job->begin_at(SlurmJob::At::lost);
     watching_.find_submission(job->submission, {job.get()});
-    watching_.wake(context_.options.poll / 10);
-  } else {
-    handing_in_.enqueue(*job);
   }
+  watching_.wake(context_.options.poll / 10);
   return job;
 }
 
-std::optional<results::Launch> SlurmLauncher::noted(const std::filesystem::path& folder) const {
-  const std::optional<JobLog> log = read_job_log(protocol::TrialDirectory(folder));
-  if (!log || log->job.empty()) return std::nullopt;
-  results::Launch launch;
-  launch.job = log->job;
-  launch.host = log->host;
-  return launch;
-}
-
+// Jobs that wait are cancelled. One that has begun ends once its submission's folder is gone.
 void SlurmLauncher::remove_left(const std::function<bool(const std::string& owner)>& ended) {
   const std::filesystem::path& runs = context_.options.runs;
   for (const auto& [id, owner] : submission_owners(runs)) {
-    if (ended(owner)) remove_submission(runs, id);
+    if (!ended(owner)) continue;
+    ending_.cancel_waiting(id);
+    remove_submission(runs, id);
   }
 }
 
@@ -180,6 +177,9 @@ void SlurmLauncher::remove_left(const std::function<bool(const std::string& owne
 void check_slurm_options(const SlurmOptions& options) {
   if (options.poll < std::chrono::milliseconds(100)) {
     throw std::invalid_argument("--slurm-poll must be at least 100ms");
+  }
+  if (options.idle < std::chrono::seconds(1)) {
+    throw std::invalid_argument("--slurm-idle must be at least 1s");
   }
   if (!options.time.empty() && !is_slurm_time(options.time)) {
     throw std::invalid_argument(

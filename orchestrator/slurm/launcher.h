@@ -25,10 +25,13 @@ inline constexpr std::array<const char*, 4> kSlurmPrograms = {"sbatch", "squeue"
 struct SlurmOptions {
   std::string partition;  // empty: Slurm's default; the next three likewise
   std::string account;
-  std::string gpus;                    // per trial, as in sbatch --gres=gpu:…: "1", "a100:1"
+  std::string gpus;                    // per job, as in sbatch --gres=gpu:…: "1", "a100:1"
   std::string time;                    // time limit of a job: "2-12:00:00"
   std::vector<std::string> arguments;  // additional sbatch arguments
   std::chrono::milliseconds poll = std::chrono::seconds(5);  // time between polls of all jobs
+  std::chrono::seconds idle =
+      std::chrono::minutes(2);  // a job without a trial ends after this time
+  bool one_trial_a_job = false;
   // Filled in by run_sweep.
   WorkerCommand worker;        // must have the same path on every node
   std::filesystem::path runs;  // absolute; on a file system shared by the nodes
@@ -41,7 +44,7 @@ struct SlurmOptions {
 /// Throws std::invalid_argument naming an invalid option of `petlab run`.
 void check_slurm_options(const SlurmOptions& options);
 
-/// Runs each worker as a Slurm job with one trial, submitted in arrays
+/// Runs each worker as a Slurm job, submitted in arrays, that takes trials once it has begun
 /// (docs/internals/orchestrator.md, "Slurm jobs"). Throws std::invalid_argument if sbatch, squeue,
 /// scancel or scontrol is not on PATH.
 std::unique_ptr<Launcher> make_slurm_launcher(boost::asio::io_context& loop, SlurmOptions options);

@@ -16,6 +16,7 @@
 #include "base/file_descriptor.h"
 #include "base/files.h"
 #include "base/shallow_json.h"
+#include "base/trimmed.h"
 #include "orchestrator/host/error.h"
 #include "orchestrator/launching/worker_log.h"
 
@@ -24,7 +25,8 @@ namespace {
 
 constexpr std::string_view kPrefix = "petlab.";
 constexpr const char* kTasks = "tasks";
-// limit for tasks files and job logs
+constexpr const char* kNumber = "number";
+// limit for inboxes and job logs
 constexpr std::uintmax_t kMostBytes = std::uintmax_t{64} << 20;
 
 std::string quoted(const std::string& text) {
@@ -33,37 +35,120 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
 // For any POSIX shell. With `set -C`, dash and bash create files with O_EXCL, which also works on
 // NFS.
 constexpr std::string_view kScript = R"sh(#!/bin/sh
-# One task of a submission of petlab (docs/internals/orchestrator.md): runs the worker of one attempt.
-tasks={tasks}
-index=${{SLURM_ARRAY_TASK_ID:-0}}
-job=${{SLURM_ARRAY_JOB_ID:+${{SLURM_ARRAY_JOB_ID}}_$index}}
+# One task of a submission of petlab (docs/internals/orchestrator.md): a worker that runs the attempts in its inbox.
+folder={folder}
+task=${{SLURM_ARRAY_TASK_ID:-0}}
+job=${{SLURM_ARRAY_JOB_ID:+${{SLURM_ARRAY_JOB_ID}}_$task}}
 job=${{job:-$SLURM_JOB_ID}}
-attempt=$(sed -n "$((index + 1))p" "$tasks")
-if [ -z "$attempt" ] || ! cd "$attempt"; then
-  echo "petlab: line $((index + 1)) of $tasks names no folder that $(hostname) can see" >&2
+if ! cd "$folder"; then
+  echo "petlab: $(hostname) cannot see $folder" >&2
   exit 1
 fi
 note() {{
   printf '{{"v":1,"type":"%s","time":%s,"job":"%s","restarts":%s,"host":"%s"%s}}\n' \
     "$1" "$(date +%s)" "$job" "${{SLURM_RESTART_COUNT:-0}}" "${{SLURMD_NODENAME:-$(hostname)}}" "$2"
 }}
-# The job that creates the file runs the attempt; a restarted or duplicate job does not.
-if ! (set -C; note began >job.jsonl) 2>/dev/null; then
-  [ -e job.jsonl ] && exit 0
-  echo "petlab: $attempt/job.jsonl cannot be created on $(hostname)" >&2
+# The job that creates the file runs the task; a restarted or duplicate job does not.
+if ! (set -C; note began >"$task.jsonl") 2>/dev/null; then
+  [ -e "$task.jsonl" ] && exit 0
+  echo "petlab: $folder/$task.jsonl cannot be created on $(hostname)" >&2
+  exit 1
+fi
+if ! own=$(mktemp -d) || ! mkfifo "$own/in" "$own/out"; then
+  note ended ',"exit_code":1' >>"$task.jsonl"
   exit 1
 fi
 unset PETLAB_LOCK_FD PETLAB_WORKER
 export OMP_NUM_THREADS="${{OMP_NUM_THREADS:-{threads}}}"
+
+is_over() {{
+  tail -n 1 "$1/events.jsonl" 2>/dev/null | grep -q '"type": *"\(finished\|failed\)"'
+}}
+
+# Prints the attempts in the inbox as they come. A worker that does not announce its attempts gets
+# the next one when the last is over, so that its output can be divided.
+feed() {{
+  trap '' TERM INT HUP
+  given=0 last= pause=0.05 quiet_since=$(date +%s)
+  while [ -e "$own/in" ] && [ -e "$task.inbox" ]; do
+    if [ "$(wc -l <"$task.inbox")" -gt "$given" ]; then
+      attempt=$(sed -n "$((given + 1))p" "$task.inbox")
+      [ "$attempt" = end ] && return
+      if [ -z "$last" ] || [ -e "$own/announces" ] || is_over "$last"; then
+        given=$((given + 1))
+        [ -d "$attempt" ] || continue
+        printf '%s\n' "$attempt/log.txt" >"$own/log"
+        printf '%s\n' "$attempt"
+        last=$attempt pause=0.05 quiet_since=$(date +%s)
+        continue
+      fi
+      pause=0.1
+    fi
+    if [ $(($(date +%s) - quiet_since)) -ge {idle} ]; then
+      if [ -z "$last" ] || is_over "$last"; then
+        note idle >>"$task.jsonl"
+        return
+      fi
+      quiet_since=$(date +%s)
+    fi
+    sleep $pause
+    case $pause in 0.05) pause=0.1;; 0.1) pause=0.2;; 0.2) pause=0.5;; *) pause=1;; esac
+  done
+}}
+
+log_to() {{
+  command exec 3>>"$1" || command exec 3>>"$task.out"
+  log=$1
+}}
+
+# Divides the output by attempts. The character 0x1E and an attempt's folder at the end of a line announce it.
+divide() {{
+  trap '' TERM INT HUP
+  mark=$(printf '\036')
+  log_to "$task.out"
+  while IFS= read -r line || [ -n "$line" ]; do
+    case $line in
+      *"$mark"/*)
+        printf '%s' "${{line%%"$mark"*}}" >&3
+        : >"$own/announces"
+        log_to "${{line##*"$mark"}}/log.txt"
+        continue ;;
+    esac
+    if [ ! -e "$own/announces" ] && read -r next <"$own/log" && [ "$next" != "$log" ]; then
+      log_to "$next"
+    fi
+    printf '%s\n' "$line" >&3
+  done
+  : >"$own/divided"
+}}
+
+: >>"$task.inbox"
+: >"$own/log"
+divide <"$own/out" &
+feed >"$own/in" &
 # The worker gets Slurm's signals itself; the shell stays to note how it ended.
 trap : TERM INT HUP
-{worker} "$attempt" >>log.txt 2>&1 </dev/null
+{{ {work}; }} <"$own/in" >"$own/out" 2>&1
 code=$?
-[ -z "$(tail -c 1 job.jsonl)" ] || echo >>job.jsonl
-note ended ",\"exit_code\":$code" >>job.jsonl
+rm "$own/in"
+# A process that the worker left behind may keep its output open.
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+  [ -e "$own/divided" ] && break
+  sleep 0.1
+done
+rm -rf "$own"
+[ -z "$(tail -c 1 "$task.jsonl")" ] || echo >>"$task.jsonl"
+note ended ",\"exit_code\":$code" >>"$task.jsonl"
 exit $code
 )sh";
 
@@ -93,43 +178,78 @@ std::string submission_id(const std::string& owner, std::int64_t number) {
 }
 
 void write_submission(const std::filesystem::path& runs, const Submission& submission,
-                      const WorkerCommand& worker, int threads) {
+                      const JobScript& script) {
   const std::filesystem::path folder = submission_folder(runs, submission.id);
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error)
     throw Error(fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
-  const std::filesystem::path tasks = folder / kTasks;
-  std::string command = quoted(worker.program.string());
-  for (const std::string& argument : worker.arguments) command += " " + quoted(argument);
+  std::string worker = quoted(script.worker.program.string());
+  for (const std::string& argument : script.worker.arguments) worker += " " + quoted(argument);
+  const std::string work =
+      script.one_attempt
+          ? fmt::format("if IFS= read -r attempt; then {} \"$attempt\" </dev/null; fi", worker)
+          : worker + " -";
   base::write_file_atomically(
       folder / "job.sh",
-      fmt::format(fmt::runtime(kScript), fmt::arg("tasks", quoted(tasks.string())),
-                  fmt::arg("worker", command), fmt::arg("threads", threads)));
-  std::string lines;
-  for (const std::filesystem::path& attempt : submission.attempts) lines += attempt.string() + "\n";
-  // Written last: a submission with tasks is complete.
-  base::write_file_atomically(tasks, lines);
+      fmt::format(fmt::runtime(kScript), fmt::arg("folder", quoted(folder.string())),
+                  fmt::arg("work", work), fmt::arg("threads", script.threads),
+                  fmt::arg("idle", script.idle.count())));
+  // Written last: a submission with this file is complete.
+  base::write_file_atomically(folder / kTasks, fmt::format("{}\n", submission.tasks));
 }
 
-std::map<std::filesystem::path, Submitted> submissions_of(const std::filesystem::path& runs,
-                                                          const std::string& owner) {
+void write_number(const std::filesystem::path& runs, const std::string& id,
+                  const std::string& number) {
+  base::write_file_atomically(submission_folder(runs, id) / kNumber, number + "\n");
+}
+
+TaskFiles::TaskFiles(const std::filesystem::path& runs, const std::string& id, std::int64_t task) {
+  const std::filesystem::path base = submission_folder(runs, id) / std::to_string(task);
+  record = base.string() + ".jsonl";
+  inbox = base.string() + ".inbox";
+  output = base.string() + ".out";
+}
+
+void append_to_inbox(const std::filesystem::path& inbox, const std::string& line) {
+  const base::FileDescriptor file(
+      ::open(inbox.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
+  // A killed process may have written a part of a line.
+  char last = '\n';
+  const off_t size = file ? ::lseek(file.get(), 0, SEEK_END) : -1;
+  const bool torn = size > 0 && ::pread(file.get(), &last, 1, size - 1) == 1 && last != '\n';
+  if (!file || !base::write_all(file.get(), (torn ? "\n" : "") + line + "\n") ||
+      ::fdatasync(file.get()) != 0) {
+    throw Error(fmt::format("{}: cannot be written: {}", inbox.string(), std::strerror(errno)));
+  }
+}
+
+std::vector<LeftJob> tasks_of(const std::filesystem::path& runs, const std::string& owner) {
   std::map<std::int64_t, std::string> ids;
   const std::string prefix = fmt::format("{}{}.", kPrefix, owner);
   for (const std::filesystem::path& entry : base::entries_of(submissions_folder(runs))) {
     const std::string name = entry.filename().string();
     if (!name.starts_with(prefix)) continue;
-    std::int64_t number = 0;
-    const char* end = name.data() + name.size();
-    const auto parsed = std::from_chars(name.data() + prefix.size(), end, number);
-    if (parsed.ec == std::errc() && parsed.ptr == end) ids[number] = name;
+    if (const auto number = whole_number(std::string_view(name).substr(prefix.size()))) {
+      ids[*number] = name;
+    }
   }
-  std::map<std::filesystem::path, Submitted> found;
-  for (const auto& [number, id] : ids) {
-    std::istringstream in(
-        base::read_file_if_any(submission_folder(runs, id) / kTasks, kMostBytes).value_or(""));
-    std::int64_t task = 0;
-    for (std::string line; std::getline(in, line); ++task) found[line] = {id, task};
+  std::vector<LeftJob> found;
+  for (const auto& [order, id] : ids) {
+    const std::filesystem::path folder = submission_folder(runs, id);
+    const auto content = [&](const std::filesystem::path& file) {
+      return base::read_file_if_any(file, kMostBytes).value_or("");
+    };
+    const std::string tasks = content(folder / kTasks);
+    const std::int64_t count = whole_number(base::trimmed(tasks)).value_or(0);
+    const std::string number(base::trimmed(content(folder / kNumber)));
+    for (std::int64_t task = 0; task < count; ++task) {
+      LeftJob& left = found.emplace_back(LeftJob{id, task, number, {}});
+      std::istringstream in(content(TaskFiles(runs, id, task).inbox));
+      for (std::string line; std::getline(in, line) && !in.eof();) {
+        if (line.starts_with('/')) left.given.emplace_back(line);
+      }
+    }
   }
   return found;
 }
@@ -150,9 +270,8 @@ void remove_submission(const std::filesystem::path& runs, const std::string& id)
   std::filesystem::remove_all(submission_folder(runs, id), ignored);
 }
 
-std::optional<JobLog> read_job_log(const protocol::TrialDirectory& directory) {
-  const std::optional<std::string> content =
-      base::read_file_if_any(directory.job_log(), kMostBytes);
+std::optional<JobLog> read_job_log(const std::filesystem::path& record) {
+  const std::optional<std::string> content = base::read_file_if_any(record, kMostBytes);
   if (!content) return std::nullopt;
   std::istringstream in(*content);
   JobLog log;
@@ -165,6 +284,7 @@ std::optional<JobLog> read_job_log(const protocol::TrialDirectory& directory) {
     };
     const std::string type = text("type");
     if (type == "withdrawn") log.withdrawn = true;
+    if (type == "idle") log.idle = true;
     if (type == "began") {
       log.job = text("job");
       log.host = text("host");
@@ -177,35 +297,28 @@ std::optional<JobLog> read_job_log(const protocol::TrialDirectory& directory) {
   return log;
 }
 
-bool withdraw(const protocol::TrialDirectory& directory, double time) {
+bool withdraw(const std::filesystem::path& record, double time) {
   const base::FileDescriptor file(
-      ::open(directory.job_log().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+      ::open(record.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file) {
     if (errno == EEXIST) {
-      const std::optional<JobLog> log = read_job_log(directory);
+      const std::optional<JobLog> log = read_job_log(record);
       // The file is empty if its creator died before writing a line.
       return log && log->job.empty();
     }
-    throw Error(fmt::format("{}: cannot be created: {}", directory.job_log().string(),
-                            std::strerror(errno)));
+    throw Error(fmt::format("{}: cannot be created: {}", record.string(), std::strerror(errno)));
   }
   const std::string line =
       nlohmann::ordered_json{{"v", 1}, {"type", "withdrawn"}, {"time", time}}.dump() + "\n";
-  if (::write(file.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
-    throw Error(fmt::format("{}: cannot be written: {}", directory.job_log().string(),
-                            std::strerror(errno)));
+  if (!base::write_all(file.get(), line)) {
+    throw Error(fmt::format("{}: cannot be written: {}", record.string(), std::strerror(errno)));
   }
   return true;
 }
 
-std::string job_last_lines(const protocol::TrialDirectory& directory,
-                           const std::filesystem::path& runs, const std::string& submission,
-                           std::int64_t task) {
-  std::string lines = tail_of(directory.log());
-  if (lines.empty() && !submission.empty()) {
-    lines = tail_of(submission_folder(runs, submission) / fmt::format("{}.out", task));
-  }
-  return lines;
+std::string job_last_lines(const std::filesystem::path& log, const std::filesystem::path& output) {
+  const std::string lines = log.empty() ? std::string() : tail_of(log);
+  return lines.empty() ? tail_of(output) : lines;
 }
 
 }  // namespace petlab::orchestrator

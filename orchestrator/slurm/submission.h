@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -9,59 +10,75 @@
 
 #include "orchestrator/launching/launcher.h"
 #include "orchestrator/launching/worker_command.h"
-#include "protocol/trial_directory.h"
 
 namespace petlab::orchestrator {
 
 // An orchestrator and its Slurm jobs communicate through these files, on a file system shared by
 // all hosts (docs/internals/orchestrator.md, "Slurm jobs").
 
-/// One sbatch: an array of jobs with one attempt each. Its folder `runs/.slurm/ID` contains `tasks`
-/// (one attempt folder per line, in task order from 0), `job.sh`, and the jobs' output outside of
-/// their workers (`0.out`).
+/// One sbatch: an array of tasks, each a job with one worker. Its folder `runs/.slurm/ID` contains
+/// `job.sh`, `tasks` (their number, written last), `number` (of the array in Slurm, once sbatch has
+/// answered), and the files of each task.
 struct Submission {
   std::string id;  // "petlab.OWNER.N"; also the jobs' name
-  std::vector<std::filesystem::path> attempts;
+  std::int64_t tasks = 1;
 };
 std::filesystem::path submissions_folder(const std::filesystem::path& runs);
 std::filesystem::path submission_folder(const std::filesystem::path& runs, const std::string& id);
 std::string submission_id(const std::string& owner, std::int64_t number);
 
-/// Writes the folder, synced; readers see it complete or not at all. `threads` is OMP_NUM_THREADS
-/// if the environment does not set it. Throws Error and std::runtime_error naming the file.
-void write_submission(const std::filesystem::path& runs, const Submission& submission,
-                      const WorkerCommand& worker, int threads);
-
-/// Maps the attempt folders of an owner to their last submissions. Throws base::Error if a tasks
-/// file cannot be read.
-struct Submitted {
-  std::string id;
-  std::int64_t task = 0;
+/// What the jobs of a submission run.
+struct JobScript {
+  WorkerCommand worker;
+  int threads = 1;            // OMP_NUM_THREADS if the environment does not set it
+  bool one_attempt = false;   // `WORKER DIR` for one attempt; else `WORKER -`
+  std::chrono::seconds idle;  // the job ends after this time without an attempt
 };
-std::map<std::filesystem::path, Submitted> submissions_of(const std::filesystem::path& runs,
-                                                          const std::string& owner);
-/// Maps the id of each existing submission to its owner.
-std::map<std::string, std::string> submission_owners(const std::filesystem::path& runs);
-/// Leaves behind files that cannot be removed; never throws.
-void remove_submission(const std::filesystem::path& runs, const std::string& id) noexcept;
+/// Writes the folder, synced; readers see it complete or not at all. Throws Error and
+/// std::runtime_error naming the file.
+void write_submission(const std::filesystem::path& runs, const Submission& submission,
+                      const JobScript& script);
+/// Records the array's number in Slurm. Throws as write_submission().
+void write_number(const std::filesystem::path& runs, const std::string& id,
+                  const std::string& number);
 
-/// The contents of an attempt's job.jsonl. The creator of this file owns the attempt: a job that
-/// runs its worker, or an orchestrator that prevents any job from running it.
+/// The files of one task of a submission.
+struct TaskFiles {
+  TaskFiles(const std::filesystem::path& runs, const std::string& id, std::int64_t task);
+  std::filesystem::path record;  // K.jsonl: see JobRecordFile
+  std::filesystem::path inbox;   // K.inbox: attempt folders, one per line; `end` closes it
+  std::filesystem::path output;  // K.out: what the job prints outside of its attempts
+};
+
+/// The contents of K.jsonl. The creator of this file owns the task: a job that runs its worker, or
+/// an orchestrator that prevents any job from running it.
 struct JobLog {
   bool withdrawn = false;  // created by an orchestrator
   std::string job;         // the job that began: "12_3"
   std::string host;
+  bool idle = false;             // it ended itself, because it got no attempt for a while
   std::optional<int> exit_code;  // as in a shell: 128 + signal if killed; absent: not ended
 };
 /// std::nullopt if the file is missing. Throws base::Error if it cannot be read.
-std::optional<JobLog> read_job_log(const protocol::TrialDirectory& directory);
-/// Prevents any job from running the attempt. Returns false if one has already started it. Throws
-/// Error if the file cannot be written.
-bool withdraw(const protocol::TrialDirectory& directory, double time);
+std::optional<JobLog> read_job_log(const std::filesystem::path& record);
+/// Prevents any job from running the task. Returns false if one has already begun it. Throws Error
+/// if the file cannot be written.
+bool withdraw(const std::filesystem::path& record, double time);
 
-/// The last lines of log.txt, or of the job's own output if log.txt has none.
-std::string job_last_lines(const protocol::TrialDirectory& directory,
-                           const std::filesystem::path& runs, const std::string& submission,
-                           std::int64_t task);
+/// Appends a line to an inbox, synced. Only one process may do so at a time. Throws Error.
+void append_to_inbox(const std::filesystem::path& inbox, const std::string& line);
+inline constexpr const char* kInboxEnd = "end";
+
+/// All tasks of an owner's submissions, in their order: submission, task, the array's number
+/// (empty: not recorded) and what the inbox contains. Throws base::Error if a file cannot be read.
+std::vector<LeftJob> tasks_of(const std::filesystem::path& runs, const std::string& owner);
+/// Maps the id of each existing submission to its owner.
+std::map<std::string, std::string> submission_owners(const std::filesystem::path& runs);
+/// A job of a removed submission ends once its worker has nothing left. Leaves behind files that
+/// cannot be removed; never throws.
+void remove_submission(const std::filesystem::path& runs, const std::string& id) noexcept;
+
+/// The last lines of an attempt's log.txt, or of the job's own output if the log has none.
+std::string job_last_lines(const std::filesystem::path& log, const std::filesystem::path& output);
 
 }  // namespace petlab::orchestrator

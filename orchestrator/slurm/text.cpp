@@ -177,7 +177,7 @@ std::vector<JobRow> parse_squeue(std::string_view text) {
     any_row = true;
     for (std::string& job : job_ids(fields[0], kMostJobs - rows.size())) {
       rows.push_back({std::move(job), std::string(fields[1]), std::string(fields[2]),
-                      std::string(fields[3]), parse_run_time(fields[4]), std::string(fields[5])});
+                      std::string(fields[3]), parse_time(fields[4]), std::string(fields[5])});
     }
   });
   if (!any_row && !no_row.empty()) not_a_row(no_row);
@@ -294,7 +294,7 @@ WorkerEnd worker_end(const std::string& job, const JobRecord& record) {
   return end;
 }
 
-std::optional<std::chrono::seconds> parse_run_time(std::string_view text) {
+std::optional<std::chrono::seconds> parse_time(std::string_view text) {
   std::int64_t days = 0;
   const std::size_t dash = text.find('-');
   if (dash != std::string_view::npos) {

@@ -26,15 +26,15 @@ JobPhase job_phase(std::string_view state);
 
 /// A line of squeue with kSqueueFormat.
 struct JobRow {
-  std::string job;                          // "12_3" for a task of an array, otherwise "12"
-  std::string state;                        // "RUNNING"
-  std::string host;                         // empty if not assigned yet
-  std::string reason;                       // why it is pending: "Resources"
-  std::optional<std::chrono::seconds> ran;  // run time without suspensions; absent: unknown
+  std::string job;                           // "12_3" for a task of an array, otherwise "12"
+  std::string state;                         // "RUNNING"
+  std::string host;                          // empty if not assigned yet
+  std::string reason;                        // why it is pending: "Resources"
+  std::optional<std::chrono::seconds> left;  // until its time limit; absent: unknown, or no limit
   std::string name;
   bool operator==(const JobRow&) const = default;
 };
-inline constexpr const char* kSqueueFormat = "%i|%T|%N|%r|%M|%j";
+inline constexpr const char* kSqueueFormat = "%i|%T|%N|%r|%L|%j";
 /// Splits a line that several tasks share ("12_[4-6,9%2]") into a row each. Skips lines that cannot
 /// be petlab's jobs: a part of a heterogeneous job ("12+0"), the rest of a name with a line break.
 /// Throws Error naming a line if there are lines but no row.
@@ -81,9 +81,10 @@ std::optional<JobRecord> parse_sacct(std::string_view text, std::string_view job
 /// Translates the end of a job into the end of its worker.
 WorkerEnd worker_end(const std::string& job, const JobRecord& record);
 
-/// Parses squeue's run time of a job: "1:05", "2:00:05", "3-02:00:05". std::nullopt for anything
-/// else ("INVALID").
-std::optional<std::chrono::seconds> parse_run_time(std::string_view text);
+/// Parses a time that squeue prints: "1:05", "2:00:05", "3-02:00:05". std::nullopt for anything
+/// else
+/// ("UNLIMITED", "INVALID").
+std::optional<std::chrono::seconds> parse_time(std::string_view text);
 
 /// True if sbatch accepts the text as --time: "2-12:00:00", "90:00", "45" (minutes).
 bool is_slurm_time(std::string_view text);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <system_error>
 
+#include "base/files.h"
 #include "orchestrator/host/error.h"
 #include "orchestrator/host/wall_clock.h"
 #include "orchestrator/slurm/submission.h"
@@ -14,13 +15,18 @@ namespace petlab::orchestrator {
 namespace {
 
 // A job is queried separately after this many polls without it, or without the last line of its
-// job.jsonl: a poll may be older than the job, and files reach other hosts with a delay.
+// record: a poll may be older than the job, and files reach other hosts with a delay.
 constexpr int kPollsBeforeQuery = 2;
 constexpr int kMostQueries = 4;
+constexpr auto kLookAtRecords = std::chrono::seconds(1);
 
-decltype(WorkerEnd::how) how_of(int shell_code) {
-  if (shell_code > 128 && shell_code <= 128 + 64) return Killed{shell_code - 128};
-  return Exited{shell_code};
+decltype(WorkerEnd::how) how_of(const SlurmJob& job, const JobLog& log) {
+  const int code = *log.exit_code;
+  if (code > 128 && code <= 128 + 64) return Killed{code - 128};
+  if (code == 0 && log.idle) {
+    return TakenAway{fmt::format("Slurm job {} ended because it had no trial", job.launched.job)};
+  }
+  return Exited{code};
 }
 
 }  // namespace
@@ -42,7 +48,48 @@ bool SlurmWatching::has_jobs_to_poll() const {
                      [](const SlurmJob* job) { return job->at() == SlurmJob::At::job; });
 }
 
+void SlurmWatching::look_at_records() {
+  std::map<std::string, std::vector<SlurmJob*>> waiting;  // by submission
+  for (SlurmJob* job : jobs_.all()) {
+    if (job->at() == SlurmJob::At::job && !job->ran) waiting[job->submission].push_back(job);
+  }
+  for (const auto& [id, jobs] : waiting) {
+    std::set<std::filesystem::path> files;
+    for (const std::filesystem::path& entry :
+         base::entries_of(submission_folder(context_.options.runs, id))) {
+      files.insert(entry.filename());
+    }
+    for (SlurmJob* job : jobs) {
+      if (!files.contains(job->files().record.filename())) continue;
+      const std::optional<JobLog> log = job->record();
+      if (log && log->job == job->launched.job && !job->requeued) job->begin(log->host);
+    }
+  }
+  bool any_closed = false;
+  for (SlurmJob* job : std::vector<SlurmJob*>(jobs_.all().begin(), jobs_.all().end())) {
+    if (job->at() != SlurmJob::At::job || !job->ran || !job->is_closed()) continue;
+    any_closed = true;
+    // With another exit code, Slurm may know more.
+    const std::optional<JobLog> log = job->record();
+    if (log && log->job == job->launched.job && log->exit_code == 0 && !job->requeued) {
+      jobs_.finish(*job, {how_of(*job, *log), ""});
+    }
+  }
+  if (!waiting.empty() || any_closed) look_soon();
+}
+
+void SlurmWatching::look_soon() {
+  if (std::exchange(look_scheduled_, true)) return;
+  records_timer_.expires_after(
+      std::min<SlurmClock::duration>(kLookAtRecords, context_.options.poll));
+  records_timer_.async_wait([this](const boost::system::error_code& error) {
+    look_scheduled_ = false;
+    if (!error) look_at_records();
+  });
+}
+
 void SlurmWatching::wake(SlurmClock::duration in) {
+  look_soon();
   if (polling_ || poll_scheduled_ || !has_jobs_to_poll()) return;
   poll_scheduled_ = true;
   timer_.expires_after(in);
@@ -124,13 +171,12 @@ void SlurmWatching::find_lost(const std::map<std::string_view, std::string_view>
     const std::string array = found == by_name.end() ? std::string() : std::string(found->second);
     entry = lost_.erase(entry);
     for (SlurmJob* job : jobs) {
-      const std::optional<JobLog> log = read_job_log(job->directory);
-      if (log && !log->job.empty()) {
-        jobs_.becomes_job(*job, log->job);
-      } else if (!array.empty()) {
+      if (!array.empty()) {
         jobs_.becomes_job(*job, handing_in_.number_in(array, *job));
+      } else if (!withdraw(job->files().record, wall_clock_seconds())) {
+        jobs_.becomes_job(*job, job->record()->job);
       } else {
-        // If its job starts after all, only one of the two can run the attempt.
+        // Withdrawn: if Slurm starts the lost job after all, it ends at once.
         job->become(SlurmJob::At::queued);
         handing_in_.enqueue(*job);
         if (job->is_to_end()) handing_in_.withdraw_queued(*job);
@@ -151,12 +197,9 @@ void SlurmWatching::seen(SlurmJob& job, const JobRow& row) {
       return;
     case JobPhase::running:
       job.waiting = false;
-      if (!job.ran) {
-        job.ran = true;
-        job.launched.host = row.host;
-        if (row.ran) job.run_began = SlurmClock::now() - *row.ran;
-        if (jobs_.launch_changed) jobs_.launch_changed(job.slot);
-      }
+      // A requeued job has no worker.
+      if (!job.requeued) job.begin(row.host);
+      if (row.left) job.ends = SlurmClock::now() + *row.left;
       return;
     case JobPhase::ended:
       ended(job, {row.state, 0, 0}, false);
@@ -169,7 +212,7 @@ void SlurmWatching::seen_waiting(SlurmJob& job, const JobRow& row) {
   note_reason(row);
   if (job.requeued || !(job.ran || job.may_have_run)) return;
   job.ran = job.may_have_run = false;
-  const std::optional<JobLog> log = read_job_log(job.directory);
+  const std::optional<JobLog> log = job.record();
   if (!log || log->job != job.launched.job) return;
   job.requeued = true;
   job.requested = SlurmJob::Request::kill;
@@ -187,9 +230,9 @@ void SlurmWatching::not_seen(SlurmJob& job) {
 }
 
 void SlurmWatching::ended(SlurmJob& job, const JobRecord& record, bool whole) {
-  const std::optional<JobLog> log = read_job_log(job.directory);
+  const std::optional<JobLog> log = job.record();
   if (log && !log->job.empty() && log->job != job.launched.job) {
-    // The job's duplicate had started first and runs the attempt.
+    // The job's duplicate had started first and runs the task.
     jobs_.becomes_job(job, log->job);
     job.may_have_run = true;
     return;
@@ -206,7 +249,7 @@ void SlurmWatching::ended(SlurmJob& job, const JobRecord& record, bool whole) {
   }
   if (std::holds_alternative<Exited>(end.how)) {
     if (log && log->exit_code) {
-      end.how = how_of(*log->exit_code);
+      end.how = how_of(job, *log);
     } else if (!whole) {
       if (++job.watched.unsettled > kPollsBeforeQuery) query(job);
       return;
@@ -262,14 +305,14 @@ void SlurmWatching::query_accounting(SlurmJob& job) {
 }
 
 void SlurmWatching::finish_unlisted(SlurmJob& job) {
-  const std::optional<JobLog> log = read_job_log(job.directory);
+  const std::optional<JobLog> log = job.record();
   if (log && log->job == job.launched.job && log->exit_code) {
-    jobs_.finish(job, {how_of(*log->exit_code), ""});
-  } else if (withdraw(job.directory, wall_clock_seconds())) {
+    jobs_.finish(job, {how_of(job, *log), ""});
+  } else if (withdraw(job.files().record, wall_clock_seconds())) {
     jobs_.finish(job, {TakenAway{fmt::format("Slurm no longer lists job {}, which never started",
                                              job.launched.job)},
                        ""});
-  } else if (const std::optional<JobLog> now = read_job_log(job.directory);
+  } else if (const std::optional<JobLog> now = job.record();
              now && !now->job.empty() && now->job != job.launched.job) {
     jobs_.becomes_job(job, now->job);  // its duplicate
   } else {
@@ -282,9 +325,9 @@ void SlurmWatching::finish_unlisted(SlurmJob& job) {
 void SlurmWatching::finish_from_files() {
   for (SlurmJob* job : std::vector<SlurmJob*>(jobs_.all().begin(), jobs_.all().end())) {
     if (!jobs_.contains(job) || job->at() != SlurmJob::At::job || !job->ran) continue;
-    const std::optional<JobLog> log = read_job_log(job->directory);
+    const std::optional<JobLog> log = job->record();
     if (log && log->job == job->launched.job && log->exit_code) {
-      jobs_.finish(*job, {how_of(*log->exit_code), ""});
+      jobs_.finish(*job, {how_of(*job, *log), ""});
     }
   }
 }

@@ -25,7 +25,8 @@ class SlurmWatching {
         jobs_(jobs),
         handing_in_(handing_in),
         ending_(ending),
-        timer_(context.loop) {}
+        timer_(context.loop),
+        records_timer_(context.loop) {}
 
   /// Schedules a poll after `in`, unless one is scheduled or running, or there are no jobs to
   /// watch.
@@ -40,6 +41,10 @@ class SlurmWatching {
     int polls = 0;
     SlurmClock::time_point since;
   };
+  void look_soon();
+  /// Looks for jobs that have begun, and for closed ones that have ended, by their records. Slurm's
+  /// answers may come much later.
+  void look_at_records();
   bool has_jobs_to_poll() const;
   void poll();
   void read_queue(base::ChildAnswer& answer, SlurmClock::time_point began);
@@ -57,7 +62,7 @@ class SlurmWatching {
                std::function<void(SlurmJob&, const base::ChildAnswer&)> done);
   /// Finishes a job that slurmctld no longer lists. The attempt's files show how it ended.
   void finish_unlisted(SlurmJob& job);
-  /// While Slurm does not answer, the last line of job.jsonl is sufficient proof of an end.
+  /// While Slurm does not answer, the last line of a job's record is sufficient proof of an end.
   void finish_from_files();
   /// Cancels jobs of this orchestrator that no worker uses: duplicates after a lost answer.
   void cancel_duplicates(const std::vector<JobRow>& rows, SlurmClock::time_point began);
@@ -68,10 +73,12 @@ class SlurmWatching {
   SlurmHandingIn& handing_in_;
   SlurmEnding& ending_;
   boost::asio::steady_timer timer_;
+  boost::asio::steady_timer records_timer_;
   std::map<std::string, Lost> lost_;  // by submission
   std::set<std::string> reasons_;     // already noted
   bool polling_ = false;
   bool poll_scheduled_ = false;
+  bool look_scheduled_ = false;
   int queries_ = 0;
 };
 

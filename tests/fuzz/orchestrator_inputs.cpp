@@ -45,7 +45,7 @@ void slurm_text(std::string_view input) {
   }
   refusal_from(input);
   is_unknown_job(input);
-  if (const auto ran = parse_run_time(input)) require(ran->count() >= 0, "a job ran forwards");
+  if (const auto time = parse_time(input)) require(time->count() >= 0, "no time is negative");
   is_slurm_time(input);
 }
 

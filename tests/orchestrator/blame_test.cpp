@@ -23,8 +23,8 @@ using Outcomes = std::vector<results::Outcome>;
 }  // namespace
 
 TEST_CASE("A crash is blamed on the only trial that had started", "[orchestrator]") {
-  const Blame blame = blame_for({Killed{6}, "one\nlast words\n"}, {false, true, {}, {}},
-                                {kBegun, kUnbegun, kUnbegun});
+  const Blame blame = blame_for({Killed{6}, "one\nlast words\n"},
+                                {false, true, {}, {}, true, false}, {kBegun, kUnbegun, kUnbegun});
   CHECK(outcomes(blame) == Outcomes{crashed, never_started, never_started});
   CHECK(blame.endings[0].reason == "the worker ended with signal 6 (Aborted): last words");
   CHECK(blame.endings[0].signal == 6);
@@ -39,7 +39,8 @@ TEST_CASE("A crash is blamed on the only trial that had started", "[orchestrator
 
 TEST_CASE("A crash with several started trials blames none and retries each alone",
           "[orchestrator]") {
-  const Blame blame = blame_for({Exited{1}, ""}, {false, true, {}, {}}, {kBegun, kUnbegun, kBegun});
+  const Blame blame =
+      blame_for({Exited{1}, ""}, {false, true, {}, {}, true, false}, {kBegun, kUnbegun, kBegun});
   CHECK(outcomes(blame) == Outcomes{stopped, never_started, stopped});
   CHECK(blame.to_try_alone == std::vector<std::size_t>{0, 2});
   CHECK(blame.endings[0].reason ==
@@ -47,13 +48,15 @@ TEST_CASE("A crash with several started trials blames none and retries each alon
 }
 
 TEST_CASE("Exit code 3 is a stop with a checkpoint, and a crash without one", "[orchestrator]") {
-  CHECK(outcomes(blame_for({Exited{3}, ""}, {false, true, {}, {}}, {kCheckpointed})) ==
+  CHECK(outcomes(blame_for({Exited{3}, ""}, {false, true, {}, {}, true, false}, {kCheckpointed})) ==
         Outcomes{stopped});
-  CHECK(outcomes(blame_for({Exited{3}, ""}, {false, true, {}, {}}, {kBegun})) == Outcomes{crashed});
+  CHECK(outcomes(blame_for({Exited{3}, ""}, {false, true, {}, {}, true, false}, {kBegun})) ==
+        Outcomes{crashed});
 }
 
 TEST_CASE("An ending caused by the run or the user is not blamed on a trial", "[orchestrator]") {
-  const Blame stop = blame_for({Exited{3}, ""}, {true, false, {}, {}}, {kBegun, kUnbegun});
+  const Blame stop =
+      blame_for({Exited{3}, ""}, {true, false, {}, {}, true, false}, {kBegun, kUnbegun});
   CHECK(outcomes(stop) == Outcomes{stopped, never_started});
   CHECK(stop.endings[0].reason == "asked to stop");
   CHECK(stop.launch == LaunchBlame::none);
@@ -61,7 +64,8 @@ TEST_CASE("An ending caused by the run or the user is not blamed on a trial", "[
 
   const std::chrono::milliseconds limit(1500);
   const auto verdict_of = [&](bool begun, Verdict verdict) {
-    return blame_for({Killed{9}, "x"}, {true, begun, limit, limit}, {{begun, false, verdict}});
+    return blame_for({Killed{9}, "x"}, {true, begun, limit, limit, true, false},
+                     {{begun, false, verdict}});
   };
   CHECK(outcomes(verdict_of(true, Verdict::timed_out)) == Outcomes{timed_out});
   CHECK(verdict_of(true, Verdict::timed_out).endings[0].reason ==
@@ -78,17 +82,18 @@ TEST_CASE("An ending caused by the run or the user is not blamed on a trial", "[
 
 TEST_CASE("A worker that dies before its first trial means a failed launch and a suspect",
           "[orchestrator]") {
-  const Blame blame =
-      blame_for({Exited{1}, "no such library"}, {false, false, {}, {}}, {kUnbegun, kUnbegun});
+  const Blame blame = blame_for({Exited{1}, "no such library"}, {false, false, {}, {}, true, false},
+                                {kUnbegun, kUnbegun});
   CHECK(outcomes(blame) == Outcomes{never_started, never_started});
   CHECK(blame.never_begun == 0);
   CHECK(blame.launch == LaunchBlame::failed);
   // A worker that had finished other trials was launched properly, but its next trial is still
   // suspect.
-  const Blame later = blame_for({Exited{1}, ""}, {false, true, {}, {}}, {kUnbegun});
+  const Blame later = blame_for({Exited{1}, ""}, {false, true, {}, {}, true, false}, {kUnbegun});
   CHECK(later.never_begun == 0);
   CHECK(later.launch == LaunchBlame::none);
-  CHECK(blame_for({Exited{0}, ""}, {false, false, {}, {}}, {}).launch == LaunchBlame::none);
+  CHECK(blame_for({Exited{0}, ""}, {false, false, {}, {}, true, false}, {}).launch ==
+        LaunchBlame::none);
 }
 
 TEST_CASE("A trial is not blamed for what the queue does to its job", "[orchestrator]") {

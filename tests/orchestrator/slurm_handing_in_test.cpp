@@ -7,7 +7,6 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
-#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -25,7 +24,7 @@ namespace fs = std::filesystem;
 using Lines = std::vector<std::string>;
 
 /// A cluster that refuses the first `refusals` submissions and accepts all others. The file
-/// `handed` has a line for each submission with its attempts in order.
+/// `handed` has a line for each submission with its number of tasks.
 class FakeSlurm {
  public:
   explicit FakeSlurm(int refusals, const std::string& refusal) : before_(::getenv("PATH")) {
@@ -36,9 +35,9 @@ class FakeSlurm {
     program("squeue", fmt::format("cat {}/queue 2>/dev/null || true\n", folder.path().string()));
     program("scancel", "\n");
     program("sacct", "\n");
-    // The last argument is the submission's script, which is next to its list of attempts.
+    // The last argument is the submission's script, which is next to its number of tasks.
     program("sbatch", fmt::format(R"(for word; do last=$word; done
-echo $(sed 's,.*/t\([0-9]*\)/1$,\1,' "$(dirname "$last")/tasks") >> {0}/handed
+cat "$(dirname "$last")/tasks" >> {0}/handed
 echo "$*" >> {0}/words
 n=$(wc -l < {0}/handed)
 if [ $n -le {1} ]; then echo '{2}' >&2; exit 1; fi
@@ -85,7 +84,6 @@ struct SlurmRun {
   std::vector<std::unique_ptr<Worker>> workers;
   Lines notes;
   Lines ended;
-  std::set<std::string> launched;
 
   explicit SlurmRun(int refusals, const std::string& refusal = kTooMany)
       : slurm(refusals, refusal) {
@@ -99,20 +97,23 @@ struct SlurmRun {
   }
   void start(int count) {
     launcher = make_slurm_launcher(loop, options);
-    launcher->queue()->on_launch([this](const std::string& slot) { launched.insert(slot); });
     start_more(count);
   }
   void start_more(int count) {
     const int first = static_cast<int>(workers.size());
     for (int i = first; i < first + count; ++i) {
       const std::string slot = *launcher->acquire_slot();
-      const fs::path attempt = options.runs / fmt::format("t{}", i) / "1";
-      fs::create_directories(attempt);
-      workers.push_back(launcher->start(slot, attempt, [this, i](const WorkerEnd& end) {
+      workers.push_back(launcher->start(slot, {}, [this, i](const WorkerEnd& end) {
         ended.push_back(fmt::format("{}: {}", i, to_string(end)));
       }));
     }
     launcher->queue()->flush();
+  }
+  /// The number of workers that have a job.
+  std::size_t launched() const {
+    return static_cast<std::size_t>(
+        std::count_if(workers.begin(), workers.end(),
+                      [](const auto& worker) { return worker && !worker->launch().job.empty(); }));
   }
   /// Runs the loop until the condition holds; it must within 20 s.
   template <typename Condition>
@@ -131,31 +132,37 @@ struct SlurmRun {
 
 }  // namespace
 
-TEST_CASE("A Slurm job changes state as its table allows, and has one attempt", "[invariants]") {
+TEST_CASE("A Slurm job changes state as its table allows, and gets attempts while it runs",
+          "[invariants]") {
   SlurmRun jobs(0);
   jobs.start(1);
-  const std::string attempt = (jobs.options.runs / "t0" / "1").string();
   auto& job = static_cast<SlurmJob&>(*jobs.workers.front());
   CHECK(testing::broken_invariant([&] {
           job.become(SlurmJob::At::over);
           job.become(SlurmJob::At::job);
-        }) == "the job of " + attempt + " goes from over to job");
+        }) == "the job of slurm-0 goes from over to job");
   CHECK(testing::broken_invariant([&] { job.submit("2"); }) ==
-        "the job of " + attempt + " gets a second attempt");
+        "the job of slurm-0 gets an attempt before it has begun");
+  jobs.until([&] { return jobs.launched() == 1; });
+  CHECK(testing::broken_invariant([&] {
+          job.begin("n1");
+          job.close();
+          job.submit("2");
+        }) == "the job of slurm-0 gets an attempt after its end");
 }
 
 TEST_CASE("Refused jobs are submitted again in order, in smaller arrays", "[orchestrator]") {
   SlurmRun jobs(2);
   jobs.start(9);
-  jobs.until([&] { return jobs.launched.size() == 9; });
+  jobs.until([&] { return jobs.launched() == 9; });
   const Lines handed = jobs.slurm.lines("handed");
   REQUIRE(handed.size() >= 4);
-  CHECK(handed[0] == "0 1 2 3 4 5 6 7 8");
-  CHECK(handed[1] == "0 1 2 3");
-  CHECK(handed[2] == "0 1");
+  CHECK(handed[0] == "9");
+  CHECK(handed[1] == "4");
+  CHECK(handed[2] == "2");
   // Arrays grow again once Slurm accepts one.
-  CHECK(handed[3] == "2 3 4 5");
-  CHECK(handed.back() == "6 7 8");
+  CHECK(handed[3] == "4");
+  CHECK(handed.back() == "3");
   CHECK(jobs.notes.size() == 1);  // an equal refusal is reported once
   CHECK(jobs.ended.empty());
   for (std::size_t i = 0; i < 9; ++i) {
@@ -170,12 +177,13 @@ TEST_CASE("A job stopped while refused is not submitted again", "[orchestrator]"
   jobs.start(4);
   jobs.until([&] { return jobs.slurm.lines("handed").size() == 1; });
   jobs.workers[1]->stop();
-  jobs.until([&] { return jobs.launched.size() == 3 && jobs.ended.size() == 1; });
+  jobs.until([&] { return jobs.launched() == 3 && jobs.ended.size() == 1; });
   CHECK(jobs.ended == Lines{"1: withdrawn before it was submitted to Slurm"});
-  std::string all;
   const Lines handed = jobs.slurm.lines("handed");
-  for (std::size_t i = 1; i < handed.size(); ++i) all += (i > 1 ? " " : "") + handed[i];
-  CHECK(all == "0 2 3");
+  int all = 0;
+  for (std::size_t i = 1; i < handed.size(); ++i) all += std::stoi(handed[i]);
+  CHECK(all == 3);
+  CHECK(jobs.workers[1]->launch().job.empty());
 }
 
 TEST_CASE("Arrays are no larger than Slurm allows", "[orchestrator]") {
@@ -183,51 +191,69 @@ TEST_CASE("Arrays are no larger than Slurm allows", "[orchestrator]") {
     SlurmRun run(0);
     run.slurm.limits(array_size, job_count);
     run.start(jobs);
-    run.until([&] { return run.launched.size() == static_cast<std::size_t>(jobs); });
+    run.until([&] { return run.launched() == static_cast<std::size_t>(jobs); });
     return run.slurm.lines("handed");
   };
-  CHECK(handed(3, 10000, 7) == Lines{"0 1 2", "3 4 5", "6"});
-  CHECK(handed(3, 10000, 3) == Lines{"0 1 2"});
-  CHECK(handed(1001, 8, 7) == Lines{"0 1 2 3", "4 5 6"});
+  CHECK(handed(3, 10000, 7) == Lines{"3", "3", "1"});
+  CHECK(handed(3, 10000, 3) == Lines{"3"});
+  CHECK(handed(1001, 8, 7) == Lines{"4", "3"});
   // A cluster without arrays.
   SlurmRun run(0);
   run.slurm.limits(0, 10000);
   run.start(2);
-  run.until([&] { return run.launched.size() == 2; });
-  CHECK(run.slurm.lines("handed") == Lines{"0", "1"});
+  run.until([&] { return run.launched() == 2; });
+  CHECK(run.slurm.lines("handed") == Lines{"1", "1"});
   CHECK(run.slurm.lines("words").at(0).find("--array") == std::string::npos);
   CHECK(run.workers[0]->launch().job == "101");
   CHECK(run.workers[1]->launch().job == "102");
 }
 
-TEST_CASE("The time of an adopted job counts from the start that Slurm reports", "[orchestrator]") {
+TEST_CASE("An adopted job is followed by the number that it recorded", "[orchestrator]") {
   SlurmRun run(0);
-  run.slurm.queue("77_0|RUNNING|n1|None|1:00:00|petlab.1-2-old.1\n");
+  run.slurm.queue("77_1|RUNNING|n1|None|1:00:00|petlab.1-2-old.1\n");
   run.start(0);
-  const fs::path attempt = run.options.runs / "t0" / "1";
-  fs::create_directories(attempt);
-  results::AttemptFacts facts;
-  facts.begun.owner = "1-2-old";
-  facts.launch.emplace();
-  facts.launch->job = "77_0";
+  JobScript script;
+  script.worker = run.options.worker;
+  write_submission(run.options.runs, {"petlab.1-2-old.1", 2}, script);
+  write_number(run.options.runs, "petlab.1-2-old.1", "77");
+  const TaskFiles files(run.options.runs, "petlab.1-2-old.1", 1);
+  append_to_inbox(files.inbox, (run.options.runs / "t0" / "1").string());
+  const std::vector<LeftJob> left = run.launcher->queue()->take_left("1-2-old");
+  REQUIRE(left.size() == 1);
   const std::unique_ptr<Worker> worker =
-      run.launcher->queue()->adopt("slurm-0", attempt, facts, [](const WorkerEnd&) {});
+      run.launcher->queue()->adopt("slurm-0", left.front(), [](const WorkerEnd&) {});
   CHECK(worker->waits());
-  CHECK_FALSE(worker->began());
   run.until([&] { return !worker->waits(); });
-  REQUIRE(worker->began());
-  const auto ran = std::chrono::steady_clock::now() - *worker->began();
-  CHECK(ran >= std::chrono::minutes(60));
-  CHECK(ran < std::chrono::minutes(61));
-  CHECK(worker->launch().job == "77_0");
+  REQUIRE(worker->ends_by());
+  const auto remaining = *worker->ends_by() - std::chrono::steady_clock::now();
+  CHECK(remaining > std::chrono::minutes(59));
+  CHECK(remaining <= std::chrono::minutes(60));
+  CHECK(worker->launch().job == "77_1");
   CHECK(worker->launch().host == "n1");
   CHECK(run.slurm.lines("handed").empty());
-  run.slurm.queue("77_0|SUSPENDED|n1|None|1:00:00|petlab.1-2-old.1\n");
+  run.slurm.queue("77_1|SUSPENDED|n1|None|1:00:00|petlab.1-2-old.1\n");
   run.until([&] { return worker->suspended(); });
   CHECK(worker->waits());
-  run.slurm.queue("77_0|RUNNING|n1|None|1:00:09|petlab.1-2-old.1\n");
+  run.slurm.queue("77_1|RUNNING|n1|None|59:51|petlab.1-2-old.1\n");
   run.until([&] { return !worker->waits(); });
   CHECK_FALSE(worker->suspended());
+}
+
+TEST_CASE("A job takes attempts as soon as it has recorded its begin", "[orchestrator]") {
+  SlurmRun run(0);
+  run.options.poll = std::chrono::minutes(10);
+  run.start(2);
+  run.until([&] { return run.launched() == 2; });
+  CHECK(run.workers[1]->waits());
+  run.slurm.folder.write("runs/.slurm/petlab.1-2-test.1/1.jsonl",
+                         R"({"v":1,"type":"began","time":1,"job":"101_1","host":"n3"})"
+                         "\n");
+  run.until([&] { return !run.workers[1]->waits(); });
+  CHECK(run.workers[0]->waits());
+  CHECK(run.workers[1]->launch().host == "n3");
+  run.workers[1]->submit("/a/1");
+  run.workers[1]->close();
+  CHECK(testing::read_file(run.options.runs / ".slurm/petlab.1-2-test.1/1.inbox") == "/a/1\nend\n");
 }
 
 TEST_CASE("A permanent refusal ends all jobs of the submission in order", "[orchestrator]") {
@@ -245,7 +271,7 @@ TEST_CASE("No job runs on a disabled host, not even one that waits already", "[o
   SlurmRun run(0);
   run.options.arguments = {"--exclude=n8", "-xn9", "--mem=8G"};
   run.start(2);
-  run.until([&] { return run.launched.size() == 2; });
+  run.until([&] { return run.launched() == 2; });
   const auto asked = [&](const std::string& words) {
     const Lines lines = run.slurm.lines("asked");
     return std::count(lines.begin(), lines.end(), words);
@@ -254,11 +280,11 @@ TEST_CASE("No job runs on a disabled host, not even one that waits already", "[o
   run.launcher->use_device("n2", DeviceUse::never);
   run.until([&] { return asked("update JobId=101 ExcNodeList=n8,n9,n2") > 0; });
   run.start_more(1);
-  run.until([&] { return run.launched.size() == 3; });
+  run.until([&] { return run.launched() == 3; });
   run.launcher->use_device("n2", DeviceUse::last);
   run.until([&] { return asked("update JobId=102 ExcNodeList=n8,n9") > 0; });
   run.start_more(1);
-  run.until([&] { return run.launched.size() == 4; });
+  run.until([&] { return run.launched() == 4; });
   CHECK(asked("update JobId=101 ExcNodeList=n8,n9,n2") == 1);
   const Lines words = run.slurm.lines("words");
   REQUIRE(words.size() == 3);
@@ -274,7 +300,7 @@ TEST_CASE("Each Slurm option becomes an argument of sbatch", "[orchestrator]") {
   };
   SlurmRun plain(0);
   plain.start(1);
-  plain.until([&] { return plain.launched.size() == 1; });
+  plain.until([&] { return plain.launched() == 1; });
   for (const char* option : {"--partition", "--account", "--gres", "--time", "--mem"}) {
     CHECK(words(plain).find(option) == std::string::npos);
   }
@@ -288,7 +314,7 @@ TEST_CASE("Each Slurm option becomes an argument of sbatch", "[orchestrator]") {
   all.options.arguments = {"--mem=8G", "--exclusive"};
   all.options.threads = 5;
   all.start(1);
-  all.until([&] { return all.launched.size() == 1; });
+  all.until([&] { return all.launched() == 1; });
   for (const char* option :
        {" --partition=long ", " --account=lab ", " --gres=gpu:a100:2 ", " --time=1-00:00:00 ",
         " --mem=8G ", " --exclusive ", " --cpus-per-task=5 "}) {

@@ -1,7 +1,11 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <fstream>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "orchestrator/slurm/submission.h"
@@ -10,142 +14,209 @@
 #include "tests/support/temp_dir.h"
 
 using namespace petlab::orchestrator;
-using petlab::protocol::TrialDirectory;
+using petlab::testing::read_file;
 using petlab::testing::run_command;
 using petlab::testing::TempDir;
 
+namespace fs = std::filesystem;
+
 namespace {
 
-// A runs folder whose name needs quoting in a shell, two attempts, and a worker that runs `first`
-// and then exits with the number of its attempt.
+const std::string kFinished = R"(echo '{"type":"finished"}' >>"$attempt/events.jsonl")";
+
+// A runs folder whose name needs quoting in a shell, two attempts, and a worker that runs `each`
+// for each attempt and then exits with 3.
 struct Jobs {
-  explicit Jobs(const std::string& first = "") {
+  explicit Jobs(const std::string& each = "echo \"$attempt\" $OMP_NUM_THREADS\n" + kFinished) {
     folder.write("it's $a/worker",
-                 "#!/bin/sh\n" + first + "\necho \"$1\" $OMP_NUM_THREADS\nexit ${1##*/}\n");
+                 "#!/bin/sh\nwhile read -r attempt; do\n" + each + "\ndone\nexit 3\n");
     ::chmod((runs / "worker").c_str(), 0755);
     for (const char* attempt : {"t1/1", "t1/3"}) {
-      std::filesystem::create_directories(runs / attempt);
-      submission.attempts.push_back(runs / attempt);
+      fs::create_directories(runs / attempt);
+      attempts.push_back(runs / attempt);
     }
-    write_submission(runs, submission, runs / "worker", 2);
+    script = {runs / "worker", 2, false, std::chrono::seconds(60)};
+    write_submission(runs, submission, script);
   }
-  petlab::testing::CommandResult task(int number, int array_job = 12, const char* more = "") const {
+  TaskFiles files(int task) const { return {runs, submission.id, task}; }
+  void give(int task, const std::vector<std::string>& lines) const {
+    for (const std::string& line : lines) append_to_inbox(files(task).inbox, line);
+  }
+  petlab::testing::CommandResult run(int task, int array_job = 12, const char* more = "") const {
     return run_command(fmt::format(
         "env -u OMP_NUM_THREADS SLURM_JOB_ID=99 SLURM_ARRAY_JOB_ID={} SLURM_ARRAY_TASK_ID={} "
         "SLURMD_NODENAME=n1 {} sh {}/.slurm/petlab.o.1/job.sh",
-        array_job, number, more, "\"" + folder.path().string() + "/it's \\$a\""));
+        array_job, task, more, "\"" + folder.path().string() + "/it's \\$a\""));
   }
   TempDir folder;
-  std::filesystem::path runs = folder.path() / "it's $a";
-  Submission submission{"petlab.o.1", {}};
+  fs::path runs = folder.path() / "it's $a";
+  std::vector<fs::path> attempts;
+  JobScript script;
+  Submission submission{"petlab.o.1", 2};
 };
 
 }  // namespace
 
-TEST_CASE("A job runs the worker on its task's attempt and records its end", "[orchestrator]") {
+TEST_CASE("A job's worker gets the attempts of its inbox, and the job records its end",
+          "[orchestrator]") {
   const Jobs jobs;
-  CHECK(jobs.task(1).exit_code == 3);
-  const TrialDirectory directory(jobs.submission.attempts[1]);
-  const std::optional<JobLog> log = read_job_log(directory);
+  jobs.give(1, {jobs.attempts[1], jobs.attempts[0], "end"});
+  CHECK(jobs.run(1).exit_code == 3);
+  const std::optional<JobLog> log = read_job_log(jobs.files(1).record);
   REQUIRE(log);
   CHECK(log->job == "12_1");
   CHECK(log->host == "n1");
   CHECK(log->exit_code == 3);
   CHECK_FALSE(log->withdrawn);
-  CHECK(job_last_lines(directory, jobs.runs, "petlab.o.1", 1) ==
-        directory.folder().string() + " 2");
-  CHECK_FALSE(read_job_log(TrialDirectory(jobs.submission.attempts[0])));
+  CHECK_FALSE(log->idle);
+  // Each attempt has its own part of the output, although the worker announces nothing.
+  for (const fs::path& attempt : jobs.attempts) {
+    CHECK(read_file(attempt / "log.txt") == attempt.string() + " 2\n");
+    CHECK(job_last_lines(attempt / "log.txt", jobs.files(1).output) == attempt.string() + " 2");
+  }
+  CHECK_FALSE(read_job_log(jobs.files(0).record));
 }
 
-TEST_CASE("A job's worker gets its arguments unchanged, even those special to a shell",
+TEST_CASE("A worker that announces its attempts gets them ahead, and its output is divided exactly",
           "[orchestrator]") {
+  // The second attempt is read before the first is over.
+  const Jobs jobs(R"(printf 'loose\036%s\n' "$attempt"; echo one of ${attempt##*/}
+[ -n "$first" ] || { first=$attempt; continue; }
+printf '\036%s\n' "$first"; printf 'late \303')");
+  jobs.give(0, {jobs.attempts[0], jobs.attempts[1], "end"});
+  CHECK(jobs.run(0).exit_code == 3);
+  CHECK(read_file(jobs.attempts[0] / "log.txt") ==
+        "one of 1\nloose"
+        "late \303\n");
+  CHECK(read_file(jobs.attempts[1] / "log.txt") == "one of 3\n");
+  CHECK(read_file(jobs.files(0).output) == "loose");
+}
+
+TEST_CASE("A job for one trial starts the worker with the attempt's folder", "[orchestrator]") {
   Jobs jobs;
   const std::vector<std::string> arguments = {"-c", "echo \"$1|$2\"; exit 4", "it's", "$a b"};
-  write_submission(jobs.runs, jobs.submission, {"/bin/sh", arguments}, 1);
-  CHECK(jobs.task(0).exit_code == 4);
-  const TrialDirectory directory(jobs.submission.attempts[0]);
-  CHECK(job_last_lines(directory, jobs.runs, "petlab.o.1", 0) ==
-        "$a b|" + directory.folder().string());
+  jobs.script.worker = {"/bin/sh", arguments};
+  jobs.script.one_attempt = true;
+  write_submission(jobs.runs, jobs.submission, jobs.script);
+  jobs.give(0, {jobs.attempts[0]});
+  CHECK(jobs.run(0).exit_code == 4);
+  CHECK(read_file(jobs.attempts[0] / "log.txt") == "$a b|" + jobs.attempts[0].string() + "\n");
+  jobs.give(1, {"end"});
+  CHECK(jobs.run(1).exit_code == 0);
+}
+
+TEST_CASE("A job that gets no attempt ends by itself, and says so", "[orchestrator]") {
+  Jobs jobs;
+  jobs.script.idle = std::chrono::seconds(1);
+  write_submission(jobs.runs, jobs.submission, jobs.script);
+  jobs.give(0, {jobs.attempts[0]});
+  CHECK(jobs.run(0).exit_code == 3);
+  CHECK(read_job_log(jobs.files(0).record)->idle);
+  CHECK(read_file(jobs.attempts[0] / "events.jsonl") == "{\"type\":\"finished\"}\n");
+}
+
+TEST_CASE("A job ends when its worker does, even if a process that it left keeps its output open",
+          "[orchestrator]") {
+  const Jobs jobs("sleep 30 & exit 5");
+  jobs.give(0, {jobs.attempts[0], jobs.attempts[1]});
+  const auto began = std::chrono::steady_clock::now();
+  CHECK(jobs.run(0).exit_code == 5);
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(20));
+  CHECK(read_job_log(jobs.files(0).record)->exit_code == 5);
+}
+
+TEST_CASE("A job leaves out torn lines of its inbox and attempts that are gone", "[orchestrator]") {
+  const Jobs jobs;
+  jobs.folder.write("it's $a/.slurm/petlab.o.1/0.inbox",
+                    jobs.attempts[0].string().substr(0, jobs.attempts[0].string().size() - 3));
+  jobs.give(0, {(jobs.runs / "gone" / "1").string(), jobs.attempts[1], "end"});
+  CHECK(jobs.run(0).exit_code == 3);
+  CHECK_FALSE(fs::exists(jobs.attempts[0] / "log.txt"));
+  CHECK(fs::exists(jobs.attempts[1] / "log.txt"));
 }
 
 TEST_CASE("A job records its end after a torn line, too", "[orchestrator]") {
   // Its node's disk was full when it recorded its start.
-  const Jobs jobs("printf '{\"v\":1,\"ty' >\"$1/job.jsonl\"");
-  CHECK(jobs.task(1).exit_code == 3);
-  const std::optional<JobLog> log = read_job_log(TrialDirectory(jobs.submission.attempts[1]));
+  const Jobs jobs(R"(record=${attempt%/*/*}/.slurm/petlab.o.1/1.jsonl
+printf '{"v":1,"ty' >"$record")");
+  jobs.give(1, {jobs.attempts[1], "end"});
+  CHECK(jobs.run(1).exit_code == 3);
+  const std::optional<JobLog> log = read_job_log(jobs.files(1).record);
   REQUIRE(log);
   CHECK(log->exit_code == 3);
 }
 
-TEST_CASE("An attempt is run by one job, and only once", "[orchestrator]") {
+TEST_CASE("A task is run by one job, and only once", "[orchestrator]") {
   const Jobs jobs;
-  CHECK(jobs.task(1).exit_code == 3);
+  jobs.give(1, {jobs.attempts[1], "end"});
+  CHECK(jobs.run(1).exit_code == 3);
   // Slurm restarts the job, and a duplicate of its submission starts.
-  CHECK(jobs.task(1, 12, "SLURM_RESTART_COUNT=1").exit_code == 0);
-  CHECK(jobs.task(1, 13).exit_code == 0);
-  const TrialDirectory directory(jobs.submission.attempts[1]);
-  CHECK(read_job_log(directory)->job == "12_1");
-  CHECK(job_last_lines(directory, jobs.runs, "", 1) == directory.folder().string() + " 2");
-  CHECK_FALSE(withdraw(directory, 1));
+  CHECK(jobs.run(1, 12, "SLURM_RESTART_COUNT=1").exit_code == 0);
+  CHECK(jobs.run(1, 13).exit_code == 0);
+  CHECK(read_job_log(jobs.files(1).record)->job == "12_1");
+  CHECK(read_file(jobs.attempts[1] / "log.txt") == jobs.attempts[1].string() + " 2\n");
+  CHECK_FALSE(withdraw(jobs.files(1).record, 1));
 }
 
-TEST_CASE("No job runs a withdrawn attempt", "[orchestrator]") {
+TEST_CASE("No job runs a withdrawn task", "[orchestrator]") {
   const Jobs jobs;
-  const TrialDirectory directory(jobs.submission.attempts[1]);
-  CHECK(withdraw(directory, 1));
-  CHECK(withdraw(directory, 2));
-  CHECK(jobs.task(1).exit_code == 0);
-  CHECK(read_job_log(directory)->withdrawn);
-  CHECK_FALSE(std::filesystem::exists(directory.log()));
+  jobs.give(1, {jobs.attempts[1], "end"});
+  CHECK(withdraw(jobs.files(1).record, 1));
+  CHECK(withdraw(jobs.files(1).record, 2));
+  CHECK(jobs.run(1).exit_code == 0);
+  CHECK(read_job_log(jobs.files(1).record)->withdrawn);
+  CHECK_FALSE(fs::exists(jobs.attempts[1] / "log.txt"));
 }
 
-TEST_CASE("A job log or task list that cannot be read is not treated as missing",
+TEST_CASE("A job's record or inbox that cannot be read is not treated as missing",
           "[orchestrator]") {
   const Jobs jobs;
-  const TrialDirectory directory(jobs.submission.attempts[1]);
-  const std::filesystem::path tasks = jobs.runs / ".slurm/petlab.o.1/tasks";
   const auto message_of = [](const auto& read) {
     std::string message = "none";
     try {
       read();
-    } catch (const petlab::base::Error& error) {
+    } catch (const std::exception& error) {
       message = error.what();
     }
     return message;
   };
   // The files become links to themselves, since root may read every file.
-  std::filesystem::create_symlink(directory.job_log(), directory.job_log());
-  std::filesystem::remove(tasks);
-  std::filesystem::create_symlink(tasks, tasks);
+  const TaskFiles files = jobs.files(0);
+  fs::create_symlink(files.record, files.record);
+  fs::create_symlink(files.inbox, files.inbox);
   const std::string why = ": cannot be read: Too many levels of symbolic links";
-  CHECK(message_of([&] { read_job_log(directory); }) == directory.job_log().string() + why);
-  CHECK(message_of([&] { withdraw(directory, 1); }) == directory.job_log().string() + why);
-  CHECK(message_of([&] { submissions_of(jobs.runs, "o"); }) == tasks.string() + why);
+  CHECK(message_of([&] { read_job_log(files.record); }) == files.record.string() + why);
+  CHECK(message_of([&] { withdraw(files.record, 1); }) == files.record.string() + why);
+  CHECK(message_of([&] { tasks_of(jobs.runs, "o"); }) == files.inbox.string() + why);
+  CHECK(message_of([&] { append_to_inbox(files.inbox, "end"); }) ==
+        files.inbox.string() + ": cannot be written: Too many levels of symbolic links");
 }
 
-TEST_CASE("A job without an attempt reports that", "[orchestrator]") {
+TEST_CASE("A job whose submission is gone reports that", "[orchestrator]") {
   const Jobs jobs;
-  std::filesystem::remove_all(jobs.submission.attempts[0]);
-  const auto result = jobs.task(0);
+  const std::string script = (jobs.folder.path() / "copy.sh").string();
+  jobs.folder.write("copy.sh", read_file(submission_folder(jobs.runs, "petlab.o.1") / "job.sh"));
+  remove_submission(jobs.runs, "petlab.o.1");
+  const auto result = run_command("sh " + script);
   CHECK(result.exit_code == 1);
-  const auto none = jobs.task(7);
-  CHECK(none.exit_code == 1);
-  CHECK(none.err.find("petlab: line 8 of ") != std::string::npos);
+  CHECK(result.err.find(" cannot see " + jobs.runs.string()) != std::string::npos);
 }
 
-TEST_CASE("The last submission of an attempt is found by its owner", "[orchestrator]") {
+TEST_CASE("The tasks of an owner are found with what they were given", "[orchestrator]") {
   const Jobs jobs;
-  Submission later{submission_id("o", 10), {jobs.submission.attempts[1]}};
-  write_submission(jobs.runs, later, jobs.runs / "worker", 1);
-  write_submission(jobs.runs, {submission_id("other", 1), {"/x"}}, jobs.runs / "worker", 1);
-  const auto found = submissions_of(jobs.runs, "o");
-  REQUIRE(found.size() == 2);
-  CHECK(found.at(jobs.submission.attempts[0]).id == "petlab.o.1");
-  CHECK(found.at(jobs.submission.attempts[1]).id == "petlab.o.10");
-  CHECK(found.at(jobs.submission.attempts[1]).task == 0);
+  write_submission(jobs.runs, {submission_id("o", 10), 1}, jobs.script);
+  write_submission(jobs.runs, {submission_id("other", 1), 1}, jobs.script);
+  write_number(jobs.runs, "petlab.o.10", "77");
+  jobs.give(1, {jobs.attempts[0], jobs.attempts[1], "end"});
+  const std::vector<LeftJob> found = tasks_of(jobs.runs, "o");
+  REQUIRE(found.size() == 3);
+  CHECK((found[0].name == "petlab.o.1" && found[0].task == 0 && found[0].given.empty()));
+  CHECK((found[1].name == "petlab.o.1" && found[1].task == 1 && found[1].number.empty()));
+  CHECK(found[1].given == jobs.attempts);
+  CHECK((found[2].name == "petlab.o.10" && found[2].task == 0 && found[2].number == "77"));
   CHECK(submission_owners(jobs.runs) ==
         std::map<std::string, std::string>{
             {"petlab.o.1", "o"}, {"petlab.o.10", "o"}, {"petlab.other.1", "other"}});
   remove_submission(jobs.runs, "petlab.o.1");
-  CHECK(submissions_of(jobs.runs, "o").size() == 1);
+  CHECK(tasks_of(jobs.runs, "o").size() == 1);
 }

@@ -43,16 +43,16 @@ TEST_CASE("Tasks that share a line of squeue are read one by one", "[orchestrato
   CHECK(parse_squeue("").empty());
 }
 
-TEST_CASE("The run time of a job is read in squeue's format", "[orchestrator]") {
-  CHECK(parse_run_time("0:00") == 0s);
-  CHECK(parse_run_time("59:59") == 59min + 59s);
-  CHECK(parse_run_time("23:00:01") == 23h + 1s);
-  CHECK(parse_run_time("3-02:00:05") == 74h + 5s);
+TEST_CASE("A time is read in squeue's format", "[orchestrator]") {
+  CHECK(parse_time("0:00") == 0s);
+  CHECK(parse_time("59:59") == 59min + 59s);
+  CHECK(parse_time("23:00:01") == 23h + 1s);
+  CHECK(parse_time("3-02:00:05") == 74h + 5s);
   for (const char* text :
        {"", "INVALID", "UNLIMITED", "5", "1:", ":1", "-1:00", "1-2", "1-2:03", "1:2:3:4",
         "-1:00:00", "99999999999999999999:00", "99999999999999999999-01:00:00"}) {
     INFO(text);
-    CHECK(parse_run_time(text) == std::nullopt);
+    CHECK(parse_time(text) == std::nullopt);
   }
 }
 
@@ -61,7 +61,7 @@ TEST_CASE("A line that squeue cannot have printed is refused and quoted", "[orch
        {"1_9|RUNNING|n2|None|1:05", "slurm_load_jobs error: Unexpected message"}) {
     INFO(line);
     CHECK(message_of([&] { parse_squeue(line); }) ==
-          "squeue printed '" + std::string(line) + "', expected %i|%T|%N|%r|%M|%j");
+          "squeue printed '" + std::string(line) + "', expected %i|%T|%N|%r|%L|%j");
   }
 }
 
