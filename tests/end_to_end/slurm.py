@@ -6,7 +6,7 @@ The exit code is 77 (skipped) without Slurm's programs.
 """
 import json
 import os
-import pathlib
+import random
 import signal
 import stat
 import subprocess
@@ -48,8 +48,9 @@ class SlurmCase(TinyWorld):
                    f"grid:\n  seed: {list(range(1, seeds + 1))}\n")
 
     def words(self, *more):
-        return ["run", "sweep.yaml", "--launcher", "slurm", "--slurm-poll", "500ms",
-                "--retry-delay", "10ms", "--worker", str(PROGRAMS / "scripted-worker"), *more]
+        delay = [] if "--retry-delay" in more else ["--retry-delay", "10ms"]
+        return ["run", "sweep.yaml", "--launcher", "slurm", "--slurm-poll", "500ms", *delay,
+                "--worker", str(PROGRAMS / "scripted-worker"), *more]
 
     def begin(self, *more, **options):
         return self.start(*self.words(*more), **options)
@@ -154,6 +155,124 @@ class WholeSweep(SlurmCase):
         self.assertEqual(self.query(ATTEMPTS), attempts)
 
 
+class Workers(SlurmCase):
+    """Jobs whose workers run trial after trial."""
+
+    def jobs(self):
+        return [row["job"] for row in self.query("SELECT DISTINCT job FROM attempts")]
+
+    def test_few_jobs_train_many_trials(self):
+        self.sweep(60, "{steps: 2, step_ms: 50}")
+        done = self.end(self.begin("--slots", "4"))
+        self.check_complete(done, 60)
+        self.assertEqual(len(self.attempt_folders()), 60)
+        self.assertLessEqual(len(self.jobs()), 4)
+        workers = self.query("SELECT DISTINCT host, worker_pid FROM attempts")
+        self.assertLessEqual(len(workers), 4)
+
+    def test_with_fresh_workers_each_trial_is_a_job(self):
+        self.sweep(6, "{steps: 2, step_ms: 50}")
+        done = self.end(self.begin("--slots", "2", "--fresh-workers"))
+        self.check_complete(done, 6)
+        self.assertEqual(len(self.jobs()), 6)
+
+    def test_jobs_of_a_dead_run_finish_their_trials_and_end(self):
+        self.sweep(12, "{steps: 12, step_ms: 100, checkpoint_every: 2}")
+        run = self.begin("--slots", "2", "--slurm-idle", "2s")
+        self.until("SELECT count(*) FROM progress", 2)
+        self.kill(run)
+        self.cluster.wait_for("an empty queue", lambda: not self.cluster.jobs())
+        before = sum(self.finished_files().values())
+        self.assertGreaterEqual(before, 2)
+        self.assertLess(before, 12)
+        self.check_complete(self.end(self.begin("--slots", "2")), 12)
+        self.assertEqual(len(self.attempt_folders()), 12)
+
+    def test_a_job_that_gets_no_trial_ends_and_another_trains_the_retry(self):
+        self.sweep(2, "{steps: 4, step_ms: 100}",
+                   "when:\n  - {if: {seed: 1}, set: {user.behaviour: crash}}\n")
+        done = self.end(self.begin("--slots", "2", "--slurm-idle", "1s", "--retry-delay", "6s"))
+        self.check_complete(done, 2)
+        attempts = self.query(ATTEMPTS.replace("ORDER BY", "WHERE seed = 1 ORDER BY"))
+        self.assertEqual([row["outcome"] for row in attempts], ["crashed", "finished"])
+        self.assertNotEqual(attempts[0]["job"], attempts[1]["job"])
+
+    def test_cancelling_a_trial_returns_the_others_of_its_job(self):
+        self.sweep(8, "{steps: 30, step_ms: 50, checkpoint_every: 2}",
+                   "when:\n  - {if: {seed: 3}, set: {user.steps: 2000}}\n")
+        run = self.begin("--slots", "2")
+        self.until("SELECT count(*) FROM attempts a JOIN trials t ON t.key = a.trial WHERE seed = 3 AND "
+                   "checkpoint_step > 0", 1)
+        trial = self.query("SELECT trial_id FROM trials WHERE seed = 3")[0]["trial_id"]
+        self.assertEqual(self.petlab("cancel", trial).code, 0)
+        done = self.end(run)
+        self.assertEqual(done.code, 0, done)
+        outcomes = {row["seed"]: row["outcome"] for row in self.query(
+            "SELECT seed, outcome FROM attempts a JOIN trials t ON t.key = a.trial ORDER BY number")}
+        self.assertEqual(outcomes, {seed: "cancelled" if seed == 3 else "finished" for seed in range(1, 9)})
+        self.check_nothing_left()
+
+    def test_kills_cancellations_and_lost_nodes_lose_and_repeat_nothing(self):
+        """PETLAB_TEST_KILLS: the number of faults; PETLAB_TEST_SEED chooses them."""
+        kills = int(os.environ.get("PETLAB_TEST_KILLS", "8"))
+        seed = int(os.environ.get("PETLAB_TEST_SEED", "1"))
+        draw = random.Random(seed)
+        trials = 30 + 4 * kills
+        self.sweep(trials, "{steps: 4, step_ms: 200, checkpoint_every: 1}",
+                   "when:\n  - {if: {seed: 1..9}, set: {user.step_ms: 30}}\n")
+        words = ["--slots", "6", "--slurm-idle", "5s", "--slurm-partition", "low", "--slurm-arg=--requeue",
+                 "--retries", "100"]
+        run = self.begin(*words)
+        done = {}
+        for _ in range(kills):
+            time.sleep(draw.uniform(0.2, 3))
+            if run.poll() is not None:
+                break
+            running = [job for job, state in self.cluster.jobs("RUNNING")]
+            fault = draw.choice(["orchestrator", "orchestrator", "scancel", "requeue", "worker", "script", "node",
+                                 "preempt"])
+            done[fault] = done.get(fault, 0) + 1
+            job = draw.choice(running) if running else None
+            if fault == "orchestrator":
+                self.kill(run)
+                time.sleep(draw.choice([0, 0, 1]))
+                run = self.begin(*words)
+            elif fault == "node":
+                node = draw.choice(self.cluster.nodes)
+                self.cluster.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
+                time.sleep(1)
+                # It may be back already.
+                self.cluster.run("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
+            elif fault == "preempt":
+                self.cluster.run("sbatch", "--partition=main", "--nodes=1", "--exclusive", "--output=/dev/null",
+                                 "--wrap", "sleep 1")
+            elif job and fault in ("scancel", "requeue"):
+                self.cluster.run(*(["scancel"] if fault == "scancel" else ["scontrol", "requeue"]), job, check=False)
+            elif job:
+                self.kill_in_job(draw, fault)
+        ended = self.end(run, timeout=600)
+        print(f"seed {seed}: {trials} trials, {done}")
+        self.check_complete(ended, trials)
+        self.assertEqual(self.cluster.leftovers(str(PROGRAMS / "scripted-worker")), [])
+        results, attempts = self.query(RESULTS), self.query(ATTEMPTS)
+        (self.root / "sweep.db").rename(self.root / "first.db")
+        rebuilt = self.petlab("db", "rebuild", "--runs", "sweep.runs", "--db", "sweep.db")
+        self.assertEqual(rebuilt.code, 0, rebuilt)
+        self.assertEqual(self.query(RESULTS), results)
+        self.assertEqual(self.query(ATTEMPTS), attempts)
+
+    def kill_in_job(self, draw, fault):
+        """Kills a random worker, or it and the script of its job."""
+        pids = self.cluster.leftovers(str(PROGRAMS / "scripted-worker"))
+        if not pids:
+            return
+        try:
+            pid = draw.choice(pids)
+            os.kill(pid, signal.SIGKILL) if fault == "worker" else os.killpg(os.getpgid(pid), signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
 class Faults(SlurmCase):
     def test_a_run_waits_for_a_silent_slurmctld(self):
         # More trials than can run at the same time, so that some wait in Slurm's queue.
@@ -183,7 +302,8 @@ class Faults(SlurmCase):
         self.check_nothing_left()
         outcomes = {row["outcome"]: row["n"] for row in self.query(
             "SELECT outcome, count(*) AS n FROM attempts GROUP BY 1")}
-        self.assertEqual(set(outcomes), {"stopped", "never_started"})
+        # No trial had waited in the queue with a job.
+        self.assertEqual(set(outcomes), {"stopped"})
         self.assertGreaterEqual(outcomes["stopped"], 10)
 
     def test_a_refused_submission_ends_the_run_with_the_message_of_sbatch(self):
@@ -218,22 +338,15 @@ class Faults(SlurmCase):
         self.assertEqual([row["outcome"] for row in self.query(ATTEMPTS)], ["timed_out"])
         self.check_nothing_left()
 
-    def test_status_distinguishes_queued_jobs_from_running_ones_and_shows_their_hosts(self):
+    def test_status_shows_the_hosts_of_running_trials(self):
         self.sweep(30, "{steps: 40, step_ms: 250, checkpoint_every: 2}")
         output = self.root / "said.json"
         with open(output, "wb") as out:
             run = self.begin("--json", stdout=out)
         self.until("SELECT count(*) FROM progress", 3)
-        self.cluster.wait_for("a job that waits and one that runs on a known host", lambda: {
-            "queued", "training"} <= {one["doing"] for one in self.status() if one["host"] or
-                                      one["doing"] == "queued"})
-        running = self.status()
-        self.assertEqual(len(running), 30)
-        for trial in running:
-            if trial["doing"] == "queued":
-                self.assertEqual(trial["host"], "")
-            elif trial["doing"] == "training":
-                self.assertIn(trial["host"], self.cluster.nodes)
+        # Only trials with a job that runs are shown: the others wait for one.
+        for trial in self.status():
+            self.assertIn(trial["host"], self.cluster.nodes)
 
         def shown():
             events = [json.loads(line) for line in output.read_text().split("\n")[:-1]]
@@ -295,10 +408,7 @@ exec "$REAL" "$@"
         run = self.begin()
         self.until("SELECT count(*) FROM attempts WHERE checkpoint_step > 0", 1)
         killed = self.query("SELECT job, worker_pid FROM attempts WHERE checkpoint_step > 0")[0]
-        process = pathlib.Path("/proc") / str(killed["worker_pid"])
-        script = int((process / "stat").read_text().split()[3])
-        os.kill(script, signal.SIGKILL)
-        os.kill(killed["worker_pid"], signal.SIGKILL)
+        os.killpg(os.getpgid(killed["worker_pid"]), signal.SIGKILL)  # with the job's script
         self.check_complete(self.end(run), 3)
         ends = {row["outcome"]: row["reason"] for row in self.query(ATTEMPTS)}
         self.assertEqual(set(ends), {"finished", "crashed", "stopped"})
@@ -323,12 +433,12 @@ exec "$REAL" "$@"
         before = self.environment()
         self.environment = lambda: before | {
             "LD_PRELOAD": str(PROGRAMS / "petlab-faults.so"), "ASAN_OPTIONS": "verify_asan_link_order=0",
-            "PETLAB_TEST_FAULTS": "fail program=petlab calls=open path=*/job.jsonl error=EIO"}
+            "PETLAB_TEST_FAULTS": "fail program=petlab calls=open path=*/0.jsonl error=EIO"}
         done = self.end(self.begin())
         self.environment = lambda: before
         self.assertEqual(done.code, 1, done)
         self.assertIn("submitted jobs keep running; run the same command to adopt them", done.err)
-        self.assertIn("/1/job.jsonl: cannot be read: Input/output error", done.err)
+        self.assertIn("/0.jsonl: cannot be read: Input/output error", done.err)
         self.check_complete(self.end(self.begin()), 3)
         self.assertEqual(len(self.attempt_folders()), 3)
 

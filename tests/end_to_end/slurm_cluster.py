@@ -155,12 +155,22 @@ PartitionName=low Nodes=ALL PriorityTier=1 MaxTime=INFINITE State=UP
             self.run("scancel", "-u", getpass.getuser(), check=False)
         for name in sorted(self.daemons, key=lambda name: name == "munged"):
             self.stop_daemon(name)
-        # Processes left by jobs are found by the configuration's path in their environment.
-        mark = f"SLURM_CONF={self.configuration}".encode()
-        for entry in pathlib.Path("/proc").glob("[0-9]*/environ"):
+        for pid in self.leftovers():
             try:
-                if mark in entry.read_bytes().split(b"\0") and int(entry.parent.name) != os.getpid():
-                    os.kill(int(entry.parent.name), signal.SIGKILL)
-            except (OSError, ValueError):
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
                 pass
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def leftovers(self, program=None):
+        """Pids of this cluster's processes, by the configuration's path in their environment: all, or of a program."""
+        mark = f"SLURM_CONF={self.configuration}".encode()
+        pids = []
+        for entry in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                ours = mark in (entry / "environ").read_bytes().split(b"\0") and int(entry.name) != os.getpid()
+                if ours and (program is None or os.readlink(entry / "exe") == program):
+                    pids.append(int(entry.name))
+            except OSError:
+                pass
+        return pids
