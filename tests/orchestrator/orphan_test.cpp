@@ -129,8 +129,6 @@ TEST_CASE("A claim without a folder is forgotten together with its unfinished fo
   CHECK(std::filesystem::exists(orphan.runs / "t1" / ".2.new-4711"));
 }
 
-}  // namespace petlab::orchestrator
-
 TEST_CASE("The locks of workers are removed although their run removed its own", "[orchestrator]") {
   Orphan orphan;
   const std::filesystem::path locks = locks_folder(orphan.runs);
@@ -142,3 +140,5 @@ TEST_CASE("The locks of workers are removed although their run removed its own",
   Recovery(orphan.store, ingest, orphan.runs, std::chrono::seconds(1)).step({}, 99);
   CHECK(std::filesystem::is_empty(locks));
 }
+
+}  // namespace petlab::orchestrator
