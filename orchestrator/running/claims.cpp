@@ -219,7 +219,8 @@ std::optional<std::string> Claims::give(WorkerSlot& slot) {
   const bool is_queue = context_.launcher.queue() != nullptr;
   const bool open =
       (slot.state() == SlotState::empty && !is_queue) || slot.state() == SlotState::serving;
-  if (!open || !slot.all_ends_clean()) return std::nullopt;
+  // A job that Slurm has taken back to its queue takes nothing, even if claims were made for it.
+  if (!open || slot.waits() || !slot.all_ends_clean()) return std::nullopt;
   while (!slot.ready.empty() &&
          (!slot.has_worker() || is_queue || context_.launcher.workers_stay())) {
     LiveAttempt& live = *slot.ready.front();

@@ -164,7 +164,8 @@ bool WorkerSlot::wants_job(EventLoop::Time now) const {
 }
 
 bool WorkerSlot::ends_too_soon(EventLoop::Time now) const {
-  if (!has_worker() || !pace.mean_seconds()) return false;
+  // A job's first trial may resume what earlier jobs had no time to finish.
+  if (!has_worker() || !any_given || !pace.mean_seconds()) return false;
   const auto ends = worker_->ends_by();
   const std::chrono::duration<double> needed(*pace.mean_seconds() *
                                              static_cast<double>(line() + 1));

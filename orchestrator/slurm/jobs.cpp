@@ -148,6 +148,7 @@ void SlurmJob::request(Request wanted) {
 }
 
 bool SlurmJob::has_written() {
+  if (log_.empty()) return false;
   std::error_code error;
   const auto size = std::filesystem::file_size(log_.parent_path() / "events.jsonl", error);
   const std::int64_t events = error ? -1 : static_cast<std::int64_t>(size);

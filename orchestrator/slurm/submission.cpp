@@ -64,7 +64,7 @@ if ! (set -C; note began >"$task.jsonl") 2>/dev/null; then
   echo "petlab: $folder/$task.jsonl cannot be created on $(hostname)" >&2
   exit 1
 fi
-if ! own=$(mktemp -d) || ! mkfifo "$own/in" "$own/out"; then
+if ! own=$(mktemp -d "${{TMPDIR:-/tmp}}/petlab.XXXXXX") || ! mkfifo "$own/in" "$own/out"; then
   note ended ',"exit_code":1' >>"$task.jsonl"
   exit 1
 fi

@@ -96,6 +96,13 @@ TEST_CASE("A job takes no trial for which it has no time left, judged by those b
   CHECK(one.slot.ends_too_soon(kStart + 51min));
   one.job->ends.reset();
   CHECK(one.takes_claims(kStart + 51min));
+  // Otherwise, trials as long as the limit would make jobs that take none, one after the other.
+  one.slot.report_end({Exited{0}, ""});
+  one.slot.collect_end(false);
+  one.begin();
+  one.job->in_queue = false;
+  one.job->ends = kStart + 1h;
+  CHECK(one.takes_claims(kStart + 59min));
 }
 
 TEST_CASE("The end of a job without attempts counts as its launch's, unless it was closed",
