@@ -19,15 +19,15 @@ void arm_fault_point(std::string_view text);
 
 /// All fault points of a local run. docs/internals/fault-points.md lists the writes before and
 /// after each. The kill campaign must hit all of them.
-inline constexpr std::array<std::string_view, 17> kFaultPoints = {
+inline constexpr std::array<std::string_view, 18> kFaultPoints = {
     "before_commit",  "committed",        "claimed",       "directory_written", "directory_made",
     "given",          "events_read",      "ending_logged", "recover_forget",    "recover_ingested",
     "recover_logged", "recover_recorded", "recover_done",  "recover_swept",     "facts_read",
-    "planned",        "stops_logged"};
+    "planned",        "stops_logged",     "launch_logged"};
 
 /// Fault points of Slurm runs, which the kill campaign does not cover.
-inline constexpr std::array<std::string_view, 4> kSlurmFaultPoints = {
-    "submission_written", "submitted", "launch_logged", "adopted"};
+inline constexpr std::array<std::string_view, 3> kSlurmFaultPoints = {"submission_written",
+                                                                      "submitted", "adopted"};
 
 constexpr bool is_fault_point(std::string_view name) {
   const auto is_in = [name](const auto& table) {
