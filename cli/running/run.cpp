@@ -296,7 +296,7 @@ void add_advanced_options(CLI::App& app, RunArguments& arguments) {
   advanced(add_duration(app, "--slurm-poll", arguments.slurm_poll,
                         "interval between squeue calls (default: 5s)"));
   advanced(add_duration(app, "--slurm-idle", arguments.slurm_idle,
-                        "end a job that gets no trial for so long (default: 2m)"));
+                        "end a job idle for this long (default: 2m)"));
 }
 
 }  // namespace
