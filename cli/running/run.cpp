@@ -97,6 +97,7 @@ orchestrator::RunRequest request_of(const RunArguments& arguments,
     request.slurm->idle =
         std::chrono::duration_cast<std::chrono::seconds>(milliseconds(arguments.slurm_idle));
     orchestrator::check_slurm_options(*request.slurm);
+    orchestrator::choose_cluster(*request.slurm, environment);
   }
   request.device = arguments.device == "gpu"   ? orchestrator::Device::gpu
                    : arguments.device == "cpu" ? orchestrator::Device::cpu

@@ -143,7 +143,7 @@ class SharedDevices {
 struct LeftJob {
   std::string name;       // for the launcher
   std::int64_t task = 0;  // likewise
-  std::string number;     // likewise
+  std::string number;     // likewise; empty: not recorded
   std::vector<std::filesystem::path> given;
   bool has_others = false;  // it also has attempts that this run does not watch
 };

@@ -30,12 +30,14 @@ std::vector<std::string> environment_without_surprises() {
 
 }  // namespace
 
-base::ChildCommand slurm_command(std::vector<std::string> words, std::chrono::milliseconds limit) {
+base::ChildCommand slurm_command(std::vector<std::string> words, std::chrono::milliseconds limit,
+                                 const std::string& cluster) {
   const char* search_path = std::getenv("PATH");
   const std::string program = base::find_program(words.front(), search_path ? search_path : "");
   base::ChildCommand command;
   command.program = program.empty() ? words.front() : program;
-  command.arguments.assign(words.begin() + 1, words.end());
+  if (!cluster.empty()) command.arguments.push_back("--clusters=" + cluster);
+  command.arguments.insert(command.arguments.end(), words.begin() + 1, words.end());
   command.time_limit = limit;
   command.output_limit = kSlurmMostOutput;
   command.environment = environment_without_surprises();

@@ -16,7 +16,8 @@ inline constexpr std::size_t kSlurmMostOutput = std::size_t{512} << 20;
 
 /// A command that runs one of Slurm's programs (sbatch, squeue, scancel, scontrol, sacct), found on
 /// PATH, with its arguments. Environment variables that would change what it prints or requests are
-/// removed.
-base::ChildCommand slurm_command(std::vector<std::string> words, std::chrono::milliseconds limit);
+/// removed. `cluster`: which cluster to ask (--clusters); empty: Slurm's default.
+base::ChildCommand slurm_command(std::vector<std::string> words, std::chrono::milliseconds limit,
+                                 const std::string& cluster = {});
 
 }  // namespace petlab::orchestrator

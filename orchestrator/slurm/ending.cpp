@@ -52,10 +52,9 @@ void SlurmEnding::send() {
 }
 
 void SlurmEnding::cancel_waiting(const std::string& name) {
-  context_.commands.run(slurm_command({"scancel", "--state=PENDING", "--name=" + name,
-                                       fmt::format("--user={}", ::geteuid())},
-                                      kSlurmAnswerLimit),
-                        [](const base::ChildAnswer&) {});
+  context_.run(
+      {"scancel", "--state=PENDING", "--name=" + name, fmt::format("--user={}", ::geteuid())},
+      kSlurmAnswerLimit, [](const base::ChildAnswer&) {});
 }
 
 void SlurmEnding::scancel(const std::vector<std::string>& options,
@@ -69,15 +68,14 @@ void SlurmEnding::scancel(const std::vector<std::string>& options,
     words.insert(words.end(), options.begin(), options.end());
     words.insert(words.end(), numbers.begin() + static_cast<std::ptrdiff_t>(first),
                  numbers.begin() + static_cast<std::ptrdiff_t>(last));
-    context_.commands.run(
-        slurm_command(std::move(words), kSlurmAnswerLimit), [this, keys](base::ChildAnswer answer) {
-          if (answer.exit_code == 0) return;
-          // The next call sends undelivered requests again.
-          if (!answer.timed_out() && refusal_from(answer.errors) != Refusal::silence) return;
-          for (const SlurmJobs::Key& key : keys) {
-            if (SlurmJob* job = jobs_.find(key)) job->request_sent = false;
-          }
-        });
+    context_.run(std::move(words), kSlurmAnswerLimit, [this, keys](base::ChildAnswer answer) {
+      if (answer.exit_code == 0) return;
+      // The next call sends undelivered requests again.
+      if (!answer.timed_out() && refusal_from(answer.errors) != Refusal::silence) return;
+      for (const SlurmJobs::Key& key : keys) {
+        if (SlurmJob* job = jobs_.find(key)) job->request_sent = false;
+      }
+    });
   }
 }
 

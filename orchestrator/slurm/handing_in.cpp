@@ -51,19 +51,18 @@ std::string SlurmHandingIn::number_in(const std::string& array, const SlurmJob& 
 
 void SlurmHandingIn::ask_limits() {
   busy_ = true;
-  context_.commands.run(slurm_command({"scontrol", "show", "config"}, kSlurmAnswerLimit),
-                        [this](base::ChildAnswer answer) {
-                          busy_ = false;
-                          if (answer.exit_code == 0) {
-                            limits_ = parse_config(answer.output);
-                            tasks_ = most_tasks();
-                            context_.note_answer();
-                            flush();
-                          } else {
-                            context_.note_no_answer(answer);
-                            try_again_in(context_.options.poll);
-                          }
-                        });
+  context_.run({"scontrol", "show", "config"}, kSlurmAnswerLimit, [this](base::ChildAnswer answer) {
+    busy_ = false;
+    if (answer.exit_code == 0) {
+      limits_ = parse_config(answer.output);
+      tasks_ = most_tasks();
+      context_.note_answer();
+      flush();
+    } else {
+      context_.note_no_answer(answer);
+      try_again_in(context_.options.poll);
+    }
+  });
 }
 
 std::int64_t SlurmHandingIn::most_tasks() const {
@@ -121,8 +120,8 @@ void SlurmHandingIn::submit() {
   fault_point("submission_written");
   busy_ = true;
   const std::string id = submission.id;
-  context_.commands.run(slurm_command(sbatch_words(submission), kSubmitLimit),
-                        [this, id](base::ChildAnswer answer) { submitted(id, std::move(answer)); });
+  context_.run(sbatch_words(submission), kSubmitLimit,
+               [this, id](base::ChildAnswer answer) { submitted(id, std::move(answer)); });
 }
 
 void SlurmHandingIn::submitted(const std::string& id, base::ChildAnswer answer) {
@@ -152,7 +151,11 @@ void SlurmHandingIn::accepted(const std::vector<SlurmJob*>& jobs, const std::str
   refusals_ = 0;
   any_accepted_ = true;
   tasks_ = std::min(most_tasks(), tasks_ * 2);
-  if (!jobs.empty()) write_number(context_.options.runs, jobs.front()->submission, number);
+  if (!jobs.empty()) {
+    const std::string& cluster = context_.options.cluster;
+    write_number(context_.options.runs, jobs.front()->submission,
+                 cluster.empty() ? number : number + ";" + cluster);
+  }
   for (SlurmJob* job : jobs) jobs_.becomes_job(*job, number_in(number, *job));
   watch();
   flush();

@@ -26,6 +26,11 @@ class SlurmContext {
   /// Throws std::invalid_argument if a required program of Slurm is not on PATH.
   SlurmContext(boost::asio::io_context& io, SlurmOptions slurm_options);
 
+  /// Runs one of Slurm's programs for the cluster of the options.
+  void run(std::vector<std::string> words, std::chrono::milliseconds limit,
+           std::function<void(base::ChildAnswer)> done) {
+    commands.run(slurm_command(std::move(words), limit, options.cluster), std::move(done));
+  }
   void note(const std::string& line) const {
     if (options.note) options.note(line);
   }

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "orchestrator/host/error.h"
 #include "orchestrator/slurm/ending.h"
 #include "orchestrator/slurm/handing_in.h"
 #include "orchestrator/slurm/jobs.h"
@@ -111,11 +112,9 @@ void SlurmLauncher::use_device(const std::string& host, DeviceUse use) {
     waiting.insert(job->launched.job.substr(0, job->launched.job.find('_')));
   }
   for (const std::string& array : waiting) {
-    context_.commands.run(
-        slurm_command(
-            {"scontrol", "update", "JobId=" + array, "ExcNodeList=" + context_.excluded_hosts()},
-            kSlurmAnswerLimit),
-        [this, array](const base::ChildAnswer& answer) {
+    context_.run(
+        {"scontrol", "update", "JobId=" + array, "ExcNodeList=" + context_.excluded_hosts()},
+        kSlurmAnswerLimit, [this, array](const base::ChildAnswer& answer) {
           if (answer.exit_code == 0 || is_unknown_job(answer.output + answer.errors)) return;
           context_.note(fmt::format(
               "pending tasks of Slurm job {} may still run on a disabled host: scontrol update {}",
@@ -129,6 +128,14 @@ std::vector<LeftJob> SlurmLauncher::take_left(const std::string& owner) {
   std::set<std::string> names;
   for (const LeftJob& job : left) names.insert(job.name);
   for (const std::string& name : names) ending_.cancel_waiting(name);
+  for (const LeftJob& job : left) {
+    const std::size_t end = std::min(job.number.find(';'), job.number.size());
+    const std::string cluster = job.number.substr(std::min(end + 1, job.number.size()));
+    if (job.number.empty() || cluster == context_.options.cluster) continue;
+    throw Error(fmt::format("the jobs of the dead petlab run {} are in Slurm's {}; run with {}",
+                            owner, cluster.empty() ? "default cluster" : "cluster " + cluster,
+                            cluster.empty() ? "no cluster" : "--slurm-arg=--clusters=" + cluster));
+  }
   // One that starts nevertheless finds its inbox closed.
   for (const LeftJob& job : left) {
     if (job.given.empty()) dismiss(job);
@@ -153,7 +160,7 @@ std::unique_ptr<Worker> SlurmLauncher::adopt(const std::string& slot, const Left
     job->begin(log->host);
   } else if (!left.number.empty()) {
     job->begin_at(SlurmJob::At::job);
-    job->launched.job = handing_in_.number_in(left.number, *job);
+    job->launched.job = handing_in_.number_in(left.number.substr(0, left.number.find(';')), *job);
   } else {
     job->begin_at(SlurmJob::At::lost);
     watching_.find_submission(job->submission, {job.get()});
@@ -188,9 +195,9 @@ void check_slurm_options(const SlurmOptions& options) {
                     options.time));
   }
   constexpr std::pair<std::string_view, char> kReserved[] = {
-      {"array", 'a'},    {"job-name", 'J'}, {"output", 'o'}, {"error", 'e'},   {"chdir", 'D'},
-      {"parsable", 0},   {"wait", 'W'},     {"wrap", 0},     {"test-only", 0}, {"comment", 0},
-      {"clusters", 'M'}, {"quiet", 'Q'},    {"help", 'h'},   {"version", 'V'}, {"usage", 0},
+      {"array", 'a'},  {"job-name", 'J'}, {"output", 'o'},  {"error", 'e'},   {"chdir", 'D'},
+      {"parsable", 0}, {"wait", 'W'},     {"wrap", 0},      {"test-only", 0}, {"comment", 0},
+      {"quiet", 'Q'},  {"help", 'h'},     {"version", 'V'}, {"usage", 0},
   };
   for (const std::string& word : options.arguments) {
     if (!word.starts_with('-')) {
@@ -202,6 +209,32 @@ void check_slurm_options(const SlurmOptions& options) {
       throw std::invalid_argument(
           fmt::format("--slurm-arg is '{}', which petlab sets itself", word));
     }
+  }
+}
+
+void choose_cluster(SlurmOptions& options,
+                    const std::function<std::optional<std::string>(const char*)>& environment) {
+  std::string from;
+  for (const char* variable : {"SLURM_CLUSTERS", "SBATCH_CLUSTERS"}) {
+    if (const auto value = environment(variable); value && !value->empty()) {
+      options.cluster = *value;
+      from = variable;
+    }
+  }
+  std::erase_if(options.arguments, [&](const std::string& word) {
+    if (!names(word, "clusters", 'M') && !names(word, "cluster", 0)) return false;
+    const std::size_t equals = word.find('=');
+    options.cluster = word.starts_with("--") ? word.substr(std::min(equals, word.size() - 1) + 1)
+                                             : word.substr(equals == 2 ? 3 : 2);
+    from = "--slurm-arg";
+    return true;
+  });
+  if (from.empty()) return;
+  if (options.cluster.empty() || options.cluster == "all" ||
+      options.cluster.find_first_of(", ") != std::string::npos) {
+    throw std::invalid_argument(fmt::format(
+        "{} names the clusters '{}', must be one cluster: petlab follows its jobs in one", from,
+        options.cluster));
   }
 }
 

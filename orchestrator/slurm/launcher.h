@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct SlurmOptions {
   std::string gpus;                    // per job, as in sbatch --gres=gpu:…: "1", "a100:1"
   std::string time;                    // time limit of a job: "2-12:00:00"
   std::vector<std::string> arguments;  // additional sbatch arguments
+  std::string cluster;                 // empty: Slurm's default
   std::chrono::milliseconds poll = std::chrono::seconds(5);  // time between polls of all jobs
   std::chrono::seconds idle =
       std::chrono::minutes(2);  // a job without a trial ends after this time
@@ -43,6 +45,10 @@ struct SlurmOptions {
 
 /// Throws std::invalid_argument naming an invalid option of `petlab run`.
 void check_slurm_options(const SlurmOptions& options);
+/// Sets the cluster from --slurm-arg=--clusters=NAME, or else from SBATCH_CLUSTERS or
+/// SLURM_CLUSTERS (of `environment`). Throws std::invalid_argument if that is not one cluster.
+void choose_cluster(SlurmOptions& options,
+                    const std::function<std::optional<std::string>(const char*)>& environment);
 
 /// Runs each worker as a Slurm job, submitted in arrays, that takes trials once it has begun
 /// (docs/internals/orchestrator.md, "Slurm jobs"). Throws std::invalid_argument if sbatch, squeue,

@@ -18,7 +18,7 @@ namespace petlab::orchestrator {
 
 /// One sbatch: an array of tasks, each a job with one worker. Its folder `runs/.slurm/ID` contains
 /// `job.sh`, `tasks` (their number, written last), `number` (of the array in Slurm, once sbatch has
-/// answered), and the files of each task.
+/// answered, with `;CLUSTER` if one was chosen), and the files of each task.
 struct Submission {
   std::string id;  // "petlab.OWNER.N"; also the jobs' name
   std::int64_t tasks = 1;

@@ -167,7 +167,7 @@ std::vector<JobRow> parse_squeue(std::string_view text) {
     for (std::size_t field = 0; field + 1 < fields.size(); ++field) {
       const std::size_t bar = rest.find('|');
       if (bar == std::string_view::npos) {
-        no_row = line;
+        if (!line.starts_with("CLUSTER: ")) no_row = line;  // printed with --clusters
         return;
       }
       fields[field] = rest.substr(0, bar);

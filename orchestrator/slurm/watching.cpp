@@ -103,20 +103,19 @@ void SlurmWatching::poll() {
   if (!has_jobs_to_poll()) return;
   polling_ = true;
   const SlurmClock::time_point began = SlurmClock::now();
-  context_.commands.run(slurm_command({"squeue", "--noheader", "--array", "--states=all",
-                                       fmt::format("--user={}", ::geteuid()), "-o", kSqueueFormat},
-                                      kSlurmAnswerLimit),
-                        [this, began](base::ChildAnswer answer) {
-                          polling_ = false;
-                          if (answer.exit_code == 0) {
-                            read_queue(answer, began);
-                          } else {
-                            context_.note_no_answer(answer);
-                            finish_from_files();
-                          }
-                          ending_.send();
-                          wake(context_.options.poll);
-                        });
+  context_.run({"squeue", "--noheader", "--array", "--states=all",
+                fmt::format("--user={}", ::geteuid()), "-o", kSqueueFormat},
+               kSlurmAnswerLimit, [this, began](base::ChildAnswer answer) {
+                 polling_ = false;
+                 if (answer.exit_code == 0) {
+                   read_queue(answer, began);
+                 } else {
+                   context_.note_no_answer(answer);
+                   finish_from_files();
+                 }
+                 ending_.send();
+                 wake(context_.options.poll);
+               });
 }
 
 void SlurmWatching::read_queue(base::ChildAnswer& answer, SlurmClock::time_point began) {
@@ -262,15 +261,15 @@ void SlurmWatching::run_for(SlurmJob& job, std::vector<std::string> words,
                             std::function<void(SlurmJob&, const base::ChildAnswer&)> done) {
   job.watched.queried = true;
   ++queries_;
-  context_.commands.run(slurm_command(std::move(words), kSlurmAnswerLimit),
-                        [this, key = SlurmJobs::key_of(job),
-                         done = std::move(done)](const base::ChildAnswer& answer) {
-                          --queries_;
-                          SlurmJob* found = jobs_.find(key);
-                          if (found == nullptr) return;
-                          found->watched.queried = false;
-                          done(*found, answer);
-                        });
+  context_.run(std::move(words), kSlurmAnswerLimit,
+               [this, key = SlurmJobs::key_of(job),
+                done = std::move(done)](const base::ChildAnswer& answer) {
+                 --queries_;
+                 SlurmJob* found = jobs_.find(key);
+                 if (found == nullptr) return;
+                 found->watched.queried = false;
+                 done(*found, answer);
+               });
 }
 
 void SlurmWatching::query(SlurmJob& job) {

@@ -256,6 +256,51 @@ TEST_CASE("A job takes attempts as soon as it has recorded its begin", "[orchest
   CHECK(testing::read_file(run.options.runs / ".slurm/petlab.1-2-test.1/1.inbox") == "/a/1\nend\n");
 }
 
+TEST_CASE("All commands go to the chosen cluster, which the next run must choose too",
+          "[orchestrator]") {
+  SlurmRun run(0);
+  run.options.cluster = "big";
+  run.slurm.queue("CLUSTER: big\n");
+  run.start(1);
+  run.until([&] { return run.launched() == 1; });
+  CHECK(run.slurm.lines("words").at(0).starts_with("--clusters=big --nodes=1 "));
+  CHECK(run.slurm.lines("asked").at(0) == "--clusters=big show config");
+  const TaskFiles files(run.options.runs, "petlab.1-2-test.1", 0);
+  append_to_inbox(files.inbox, "/a/1");
+  CHECK(run.launcher->queue()->take_left("1-2-test").size() == 1);
+  run.options.cluster.clear();
+  const auto other = make_slurm_launcher(run.loop, run.options);
+  CHECK_THROWS_WITH(other->queue()->take_left("1-2-test"),
+                    "the jobs of the dead petlab run 1-2-test are in Slurm's cluster big; run with "
+                    "--slurm-arg=--clusters=big");
+}
+
+TEST_CASE("The cluster is an argument of sbatch, or in Slurm's variables", "[orchestrator]") {
+  const auto chosen = [](std::vector<std::string> arguments, const std::string& variable,
+                         const std::string& value) {
+    SlurmOptions options;
+    options.arguments = std::move(arguments);
+    choose_cluster(options, [&](const char* name) {
+      return name == variable ? std::optional(value) : std::nullopt;
+    });
+    for (const std::string& word : options.arguments) CHECK(word == "--mem=8G");
+    return options.cluster;
+  };
+  CHECK(chosen({"--mem=8G"}, "", "").empty());
+  CHECK(chosen({"--clusters=a", "--mem=8G"}, "SLURM_CLUSTERS", "b") == "a");
+  CHECK(chosen({"-Ma"}, "", "") == "a");
+  CHECK(chosen({"-M=a"}, "", "") == "a");
+  CHECK(chosen({}, "SLURM_CLUSTERS", "b") == "b");
+  CHECK(chosen({}, "SBATCH_CLUSTERS", "b") == "b");
+  CHECK_THROWS_WITH(chosen({"--clusters=a,b"}, "", ""),
+                    "--slurm-arg names the clusters 'a,b', must be one cluster: petlab follows its "
+                    "jobs in one");
+  CHECK_THROWS_WITH(chosen({}, "SLURM_CLUSTERS", "all"),
+                    "SLURM_CLUSTERS names the clusters 'all', must be one cluster: petlab follows "
+                    "its jobs in one");
+  CHECK_THROWS_AS(chosen({"--clusters"}, "", ""), std::invalid_argument);
+}
+
 TEST_CASE("A permanent refusal ends all jobs of the submission in order", "[orchestrator]") {
   SlurmRun jobs(1, "sbatch: error: invalid partition specified: nope");
   jobs.start(3);
