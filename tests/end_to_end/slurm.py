@@ -191,7 +191,7 @@ class Workers(SlurmCase):
     def test_a_job_that_gets_no_trial_ends_and_another_trains_the_retry(self):
         self.sweep(2, "{steps: 4, step_ms: 100}",
                    "when:\n  - {if: {seed: 1}, set: {user.behaviour: crash}}\n")
-        done = self.end(self.begin("--slots", "2", "--slurm-idle", "1s", "--retry-delay", "6s"))
+        done = self.end(self.begin("--slots", "2", "--slurm-idle", "5s", "--retry-delay", "15s"))
         self.check_complete(done, 2)
         attempts = self.query(ATTEMPTS.replace("ORDER BY", "WHERE seed = 1 ORDER BY"))
         self.assertEqual([row["outcome"] for row in attempts], ["crashed", "finished"])
@@ -302,8 +302,9 @@ class Faults(SlurmCase):
         self.check_nothing_left()
         outcomes = {row["outcome"]: row["n"] for row in self.query(
             "SELECT outcome, count(*) AS n FROM attempts GROUP BY 1")}
-        # No trial had waited in the queue with a job.
-        self.assertEqual(set(outcomes), {"stopped"})
+        # No trial had waited in the queue with a job; a few may have been given at the last moment.
+        self.assertLessEqual(set(outcomes), {"stopped", "never_started"})
+        self.assertLess(sum(outcomes.values()), 40)
         self.assertGreaterEqual(outcomes["stopped"], 10)
 
     def test_a_refused_submission_ends_the_run_with_the_message_of_sbatch(self):
