@@ -15,6 +15,7 @@
 
 #include "base/sha256.h"
 #include "base/shown.h"
+#include "base/trimmed.h"
 #include "sweeps/fields.h"
 
 namespace petlab::sweeps {
@@ -25,12 +26,6 @@ using nlohmann::json;
 
 constexpr std::array<std::string_view, 3> kKeys{"trials", "by", "search_seed"};
 constexpr std::array<std::string_view, 3> kTpeKeys{"startup", "per_round", "metric"};
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
 
 double number_in(std::string_view text) {
   double number = 0;
@@ -239,8 +234,8 @@ std::optional<SearchRange> search_range_from(std::string_view text) {
     if (!rest.ends_with(')') || comma == std::string_view::npos) {
       throw std::invalid_argument("two numbers are missing");
     }
-    SearchRange range{name == "log", std::string(trimmed(rest.substr(0, comma))),
-                      std::string(trimmed(rest.substr(comma + 1, rest.size() - comma - 2)))};
+    SearchRange range{name == "log", std::string(base::trimmed(rest.substr(0, comma))),
+                      std::string(base::trimmed(rest.substr(comma + 1, rest.size() - comma - 2)))};
     const double low = number_in(range.low);
     if (low >= number_in(range.high)) throw std::invalid_argument("the range is empty");
     if (range.is_log && low <= 0) throw std::invalid_argument("zero has no logarithm");
