@@ -45,7 +45,7 @@ void write_number(const std::filesystem::path& runs, const std::string& id,
 /// The files of one task of a submission.
 struct TaskFiles {
   TaskFiles(const std::filesystem::path& runs, const std::string& id, std::int64_t task);
-  std::filesystem::path record;  // K.jsonl: see JobRecordFile
+  std::filesystem::path record;  // K.jsonl: see JobLog
   std::filesystem::path inbox;   // K.inbox: attempt folders, one per line; `end` closes it
   std::filesystem::path output;  // K.out: what the job prints outside of its attempts
 };

@@ -1,13 +1,14 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <chrono>
+#include <exception>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "orchestrator/slurm/submission.h"
 #include "tests/support/catch.h"
 #include "tests/support/programs.h"
