@@ -125,19 +125,20 @@ void SlurmLauncher::use_device(const std::string& host, DeviceUse use) {
 
 std::vector<LeftJob> SlurmLauncher::take_left(const std::string& owner) {
   std::vector<LeftJob> left = tasks_of(context_.options.runs, owner);
-  std::set<std::string> names;
-  for (const LeftJob& job : left) names.insert(job.name);
-  for (const std::string& name : names) ending_.cancel_waiting(name);
   for (const LeftJob& job : left) {
     const std::size_t end = std::min(job.number.find(';'), job.number.size());
     const std::string cluster = job.number.substr(std::min(end + 1, job.number.size()));
     if (job.number.empty() || cluster == context_.options.cluster) continue;
-    throw Error(fmt::format("the jobs of the dead petlab run {} are in Slurm's {}; run with {}",
-                            owner, cluster.empty() ? "default cluster" : "cluster " + cluster,
-                            cluster.empty() ? "no cluster" : "--slurm-arg=--clusters=" + cluster));
+    throw Error(fmt::format("the jobs of the dead petlab run {} are in Slurm's {}", owner,
+                            cluster.empty() ? "default cluster; name no other to adopt them"
+                                            : fmt::format("cluster {0}; run with "
+                                                          "--slurm-arg=--clusters={0}",
+                                                          cluster)));
   }
-  // One that starts nevertheless finds its inbox closed.
+  std::set<std::string> names;
   for (const LeftJob& job : left) {
+    if (names.insert(job.name).second) ending_.cancel_waiting(job.name);
+    // One that starts nevertheless finds its inbox closed.
     if (job.given.empty()) dismiss(job);
   }
   std::erase_if(left, [](const LeftJob& job) { return job.given.empty(); });
