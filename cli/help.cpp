@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <ostream>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "cli/command_line.h"
 #include "cli/former_names.h"
 #include "cli/options/database_option.h"
+#include "cli/options/help_format.h"
 #include "cli/options/sweep_arguments.h"
 #include "cli/options/version.h"
 #include "cli/output/answer_output.h"
@@ -28,7 +30,7 @@ namespace {
 using results::Value;
 
 struct HelpArguments {
-  std::vector<std::string> topic;  // the words of a command, or `fields`
+  std::vector<std::string> topic;  // the words of a command, or `fields` or `slurm`
   bool man = false;
   std::filesystem::path database;
   std::string worker;
@@ -51,6 +53,11 @@ void print_fields(std::ostream& out) {
   }
   rows.push_back({"user.KEY", "user.KEY", "", "", "a key of the free group"});
   AnswerOutput().print(out, {"word", "in sweep files", "default", "means something", "what"}, rows);
+}
+
+void print_slurm(const CLI::App& root, std::ostream& out) {
+  out << "options of petlab run --launcher slurm, in addition to its others\n\n"
+      << brief_options_text(*root.get_subcommand("run"), kSlurmOptions);
 }
 
 // Escapes text for roff, where a backslash and a leading dot or quote mark are special.
@@ -95,6 +102,9 @@ void print_man(CLI::App& root, std::ostream& out) {
     const std::string name(row.name);
     print_man_section(*root.get_subcommand(name), name, "petlab", out);
   }
+  std::ostringstream slurm;
+  print_slurm(root, slurm);
+  out << ".SH SLURM\n.nf\n" << roff(slurm.str()) << ".fi\n";
   out << ".SH EXIT STATUS\n0: all requested work is done; 1: some of it failed; 2: the command "
          "line or a sweep file has a mistake; 3: interrupted, run the same command to resume.\n";
 }
@@ -110,7 +120,7 @@ void print_command_help(const std::vector<std::string>& topic, CLI::App& root, s
       names.push_back(inner->get_name());
     }
     if (std::find(names.begin(), names.end(), word) == names.end()) {
-      if (command == &root) names.emplace_back("fields");
+      if (command == &root) names.insert(names.end(), {"fields", "slurm"});
       throw std::invalid_argument(base::unknown_word(
           "topic", word, std::vector<std::string_view>(names.begin(), names.end())));
     }
@@ -134,6 +144,8 @@ int help(const HelpArguments& arguments, CLI::App& root, std::ostream& out) {
     catalog_of_worker(arguments.worker, sweeps::process_environment());
     learn_declared_words(arguments.database);
     print_fields(out);
+  } else if (arguments.topic == std::vector<std::string>{"slurm"}) {
+    print_slurm(root, out);
   } else {
     print_command_help(arguments.topic, root, out);
   }
@@ -145,7 +157,8 @@ int help(const HelpArguments& arguments, CLI::App& root, std::ostream& out) {
 std::function<int()> make_help(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<HelpArguments>();
   auto* const topic = app.add_option("TOPIC", arguments->topic,
-                                     "a command, or fields: the words of --where and --by");
+                                     "a command; fields: the words of --where and --by; slurm: the "
+                                     "options of petlab run for Slurm");
   app.add_flag("--man", arguments->man, "print the manual page (petlab help --man | man -l -)")
       ->excludes(topic);
   add_database_option(app, arguments->database);

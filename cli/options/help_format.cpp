@@ -13,8 +13,6 @@ constexpr std::size_t kHelpWidth = 80;
 constexpr std::size_t kNameWidth = 28;  // width of the column of option names
 constexpr std::size_t kCommandWidth = 14;
 constexpr std::size_t kSubjectWidth = 9;  // width of the column of subjects of brief options
-constexpr std::string_view kBriefGroup =
-    "Options of one metric (petlab score --list describes them)";
 
 // Prints `left`, then `text` in its own column, wrapped between words.
 std::string two_columns(std::string left, std::string_view text, std::size_t column) {
@@ -105,8 +103,7 @@ class HelpFormat : public CLI::Formatter {
     return result + "--" + option->get_lnames().front();
   }
 
-  // Arguments follow the usage line, which names them. Brief options of the same subject share a
-  // line.
+  // Arguments follow the usage line, which names them.
   std::string make_group(std::string group, bool is_positional,
                          std::vector<const CLI::Option*> options) const override {
     if (is_positional) {
@@ -114,9 +111,18 @@ class HelpFormat : public CLI::Formatter {
       for (const CLI::Option* option : options) result += make_option(option, true);
       return result;
     }
-    if (group != kBriefGroup) {
+    if (group == kMetricOptions) return by_subject(group, options);
+    if (group != kSlurmOptions) {
       return CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
     }
+    std::string names;
+    for (const CLI::Option* option : options) names += make_option_name(option, false) + " ";
+    return "\n" + group + ":\n" + two_columns("", names, 2);
+  }
+
+  // The names of the options, a line for each metric.
+  std::string by_subject(const std::string& group,
+                         const std::vector<const CLI::Option*>& options) const {
     std::vector<std::pair<std::string, std::vector<std::string>>> lines;
     for (const CLI::Option* option : options) {
       const std::string& text = option->get_description();
@@ -161,13 +167,15 @@ std::shared_ptr<CLI::FormatterBase> help_format() { return std::make_shared<Help
 
 CLI::Option* advanced(CLI::Option* option) { return option->group("Advanced options"); }
 
-CLI::Option* brief(CLI::Option* option) { return option->group(std::string(kBriefGroup)); }
+CLI::Option* of_metric(CLI::Option* option) { return option->group(kMetricOptions); }
 
-std::string brief_options_text(const CLI::App& app) {
+CLI::Option* for_slurm(CLI::Option* option) { return option->group(kSlurmOptions); }
+
+std::string brief_options_text(const CLI::App& app, const std::string& group) {
   const HelpFormat format;
   std::string result;
   for (const CLI::Option* option :
-       app.get_options([](const CLI::Option* one) { return one->get_group() == kBriefGroup; })) {
+       app.get_options([&](const CLI::Option* one) { return one->get_group() == group; })) {
     result += format.make_option(option, false);
   }
   return result;

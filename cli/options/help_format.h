@@ -18,11 +18,18 @@ std::shared_ptr<CLI::FormatterBase> help_format();
 /// Marks an option as advanced: the help lists it below the common ones.
 CLI::Option* advanced(CLI::Option* option);
 
-/// Marks an option as brief: the help shows only its name, next to options of the same metric. Its
-/// description begins with the metric and a colon: "bleu: longest n-grams (4)".
-CLI::Option* brief(CLI::Option* option);
+// Groups of options of which the help shows only the names.
+inline constexpr const char* kMetricOptions =
+    "Options of one metric (petlab score --list describes them)";
+inline constexpr const char* kSlurmOptions = "Slurm options (petlab help slurm describes them)";
 
-/// The descriptions of a command's brief options, one per line.
-std::string brief_options_text(const CLI::App& app);
+/// Adds an option of one metric. In the help, it shares a line with that metric's others, so its
+/// description begins with the metric and a colon: "bleu: longest n-grams (4)".
+CLI::Option* of_metric(CLI::Option* option);
+/// Adds an option of the Slurm launcher.
+CLI::Option* for_slurm(CLI::Option* option);
+
+/// The descriptions of the command's options in such a group, one per line.
+std::string brief_options_text(const CLI::App& app, const std::string& group);
 
 }  // namespace petlab::cli

@@ -284,20 +284,30 @@ void add_advanced_options(CLI::App& app, RunArguments& arguments) {
   advanced(app.add_flag("--nice", arguments.nice, "give way to all other runs on this machine"));
   advanced(app.add_flag("--fresh-workers", arguments.fresh_workers,
                         "start a new worker process (or job) for each trial"));
-  advanced(app.add_option("--slurm-partition", arguments.slurm.partition, "as sbatch --partition"));
-  advanced(app.add_option("--slurm-account", arguments.slurm.account, "as sbatch --account"));
-  advanced(app.add_option("--slurm-gpus", arguments.slurm.gpus,
-                          "GPUs per job, N or TYPE:N (default: none)"));
-  advanced(app.add_option("--slurm-time", arguments.slurm.time,
-                          "as sbatch --time; the next job resumes"));
-  advanced(app.add_option("--slurm-arg", arguments.slurm.arguments,
-                          "another argument of sbatch, as --slurm-arg=--mem=8G"))
+}
+
+void add_slurm_options(CLI::App& app, RunArguments& arguments) {
+  for_slurm(
+      app.add_option("--slurm-partition", arguments.slurm.partition, "as sbatch --partition"));
+  for_slurm(app.add_option("--slurm-account", arguments.slurm.account, "as sbatch --account"));
+  for_slurm(app.add_option("--slurm-gpus", arguments.slurm.gpus,
+                           "GPUs per job, N or TYPE:N (default: none)"));
+  for_slurm(app.add_option("--slurm-time", arguments.slurm.time,
+                           "as sbatch --time; another job resumes what it cuts off"));
+  for_slurm(app.add_option("--slurm-arg", arguments.slurm.arguments,
+                           "another argument of sbatch, as --slurm-arg=--mem=8G; repeatable"))
       ->type_size(1)
       ->allow_extra_args(false);
-  advanced(add_duration(app, "--slurm-poll", arguments.slurm_poll,
-                        "interval between squeue calls (default: 5s)"));
-  advanced(add_duration(app, "--slurm-idle", arguments.slurm_idle,
-                        "end a job idle for this long (default: 2m)"));
+  for_slurm(app.add_option("--slurm-setup", arguments.slurm.setup,
+                           "command that a job runs in bash before its worker, as 'module load "
+                           "cuda'; repeatable"))
+      ->type_name("COMMAND")
+      ->type_size(1)
+      ->allow_extra_args(false);
+  for_slurm(add_duration(app, "--slurm-poll", arguments.slurm_poll,
+                         "interval between squeue calls (default: 5s)"));
+  for_slurm(add_duration(app, "--slurm-idle", arguments.slurm_idle,
+                         "end a job idle for this long (default: 2m)"));
 }
 
 }  // namespace
@@ -327,6 +337,7 @@ std::function<int()> make_run(CLI::App& app, Streams streams) {
   add_json_option(app, arguments->json, "print JSON lines: status, trial_over, note, end", "jsonl");
   app.get_option("--format")->group("");  // the help has no line to spare for a longer --json
   add_advanced_options(app, *arguments);
+  add_slurm_options(app, *arguments);
   return [arguments, streams, &app] {
     if (arguments->quiet && arguments->json) {
       throw std::invalid_argument("found --quiet and --json, expected one of them");

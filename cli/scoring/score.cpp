@@ -174,7 +174,7 @@ void list(const CLI::App& app, bool json, std::ostream& out) {
   }
   out << fmt::format("\nSmoothing of bleu (--smooth-method): {}\n",
                      fmt::join(metrics::smoothing_names(), ", "));
-  out << "\nOptions of one metric\n" << brief_options_text(app);
+  out << "\nOptions of one metric\n" << brief_options_text(app, kMetricOptions);
 }
 
 /// The parsed command line.
@@ -336,41 +336,42 @@ void add_text_options(CLI::App& app, ScoreOptions& options) {
 }
 
 void add_metric_options(CLI::App& app, ScoreOptions& options) {
-  brief(app.add_option("--tokenize", options.tokenize, "bleu: tokenizer (default 13a)"));
-  brief(app.add_option("--spm-model", options.bleu.spm_model,
-                       "bleu: SentencePiece model; tokenizes with it"));
-  brief(app.add_flag("--lowercase", options.bleu.lowercase,
-                     "bleu, chrf: ignore case (sacrebleu's form: bleu)"));
-  brief(app.add_flag("--chrf-lowercase", options.chrf.lowercase, "chrf: ignore case"));
-  brief(app.add_option("-s,--smooth-method", options.bleu.smooth_method,
-                       "bleu: exp, floor, add-k or none"));
-  brief(app.add_option("--smooth-value", options.bleu.smooth_value,
-                       "bleu: of floor (0.1) and add-k (1)"));
-  brief(app.add_option("--max-ngram-order", options.bleu.max_ngram_order,
-                       "bleu: longest n-grams (4)"));
-  brief(app.add_flag("--effective-order", options.bleu.effective_order,
-                     "bleu: leave out orders without n-grams"));
-  brief(app.add_option("--char-order,--chrf-char-order", options.chrf.char_order,
-                       "chrf: longest character n-grams (6)"));
-  brief(app.add_option("--word-order,--chrf-word-order", options.chrf.word_order,
-                       "chrf: longest word n-grams (0); 2 is chrF++"));
-  brief(app.add_option("--beta,--chrf-beta", options.chrf.beta, "chrf: weight of recall (2)"));
-  brief(app.add_flag("--whitespace,--chrf-whitespace", options.chrf.whitespace,
-                     "chrf: count white space"));
-  brief(app.add_flag("--eps-smoothing,--chrf-eps-smoothing", options.chrf.eps_smoothing,
-                     "chrf: average over all orders"));
-  brief(app.add_flag("--normalized,--ter-normalized", options.ter.normalized,
-                     "ter: split punctuation"));
-  brief(app.add_flag("--no-punct,--ter-no-punct", options.ter.no_punct, "ter: drop punctuation"));
-  brief(app.add_flag("--asian-support,--ter-asian-support", options.ter.asian_support,
-                     "ter: treat CJK characters one by one"));
-  brief(app.add_flag("--case-sensitive,--ter-case-sensitive", options.ter.case_sensitive,
-                     "ter: do not ignore case"));
-  brief(app.add_flag("--stem", options.stem, "rouge: Porter's stemmer"));
-  brief(app.add_flag("--json-lines", options.json_lines,
-                     "texts: each line of the files is a JSON string"));
-  brief(app.add_option("--num-labels", options.num_labels,
-                       "labels: number of classes (default: from the files)"));
+  of_metric(app.add_option("--tokenize", options.tokenize, "bleu: tokenizer (default 13a)"));
+  of_metric(app.add_option("--spm-model", options.bleu.spm_model,
+                           "bleu: SentencePiece model; tokenizes with it"));
+  of_metric(app.add_flag("--lowercase", options.bleu.lowercase,
+                         "bleu, chrf: ignore case (sacrebleu's form: bleu)"));
+  of_metric(app.add_flag("--chrf-lowercase", options.chrf.lowercase, "chrf: ignore case"));
+  of_metric(app.add_option("-s,--smooth-method", options.bleu.smooth_method,
+                           "bleu: exp, floor, add-k or none"));
+  of_metric(app.add_option("--smooth-value", options.bleu.smooth_value,
+                           "bleu: of floor (0.1) and add-k (1)"));
+  of_metric(app.add_option("--max-ngram-order", options.bleu.max_ngram_order,
+                           "bleu: longest n-grams (4)"));
+  of_metric(app.add_flag("--effective-order", options.bleu.effective_order,
+                         "bleu: leave out orders without n-grams"));
+  of_metric(app.add_option("--char-order,--chrf-char-order", options.chrf.char_order,
+                           "chrf: longest character n-grams (6)"));
+  of_metric(app.add_option("--word-order,--chrf-word-order", options.chrf.word_order,
+                           "chrf: longest word n-grams (0); 2 is chrF++"));
+  of_metric(app.add_option("--beta,--chrf-beta", options.chrf.beta, "chrf: weight of recall (2)"));
+  of_metric(app.add_flag("--whitespace,--chrf-whitespace", options.chrf.whitespace,
+                         "chrf: count white space"));
+  of_metric(app.add_flag("--eps-smoothing,--chrf-eps-smoothing", options.chrf.eps_smoothing,
+                         "chrf: average over all orders"));
+  of_metric(app.add_flag("--normalized,--ter-normalized", options.ter.normalized,
+                         "ter: split punctuation"));
+  of_metric(
+      app.add_flag("--no-punct,--ter-no-punct", options.ter.no_punct, "ter: drop punctuation"));
+  of_metric(app.add_flag("--asian-support,--ter-asian-support", options.ter.asian_support,
+                         "ter: treat CJK characters one by one"));
+  of_metric(app.add_flag("--case-sensitive,--ter-case-sensitive", options.ter.case_sensitive,
+                         "ter: do not ignore case"));
+  of_metric(app.add_flag("--stem", options.stem, "rouge: Porter's stemmer"));
+  of_metric(app.add_flag("--json-lines", options.json_lines,
+                         "texts: each line of the files is a JSON string"));
+  of_metric(app.add_option("--num-labels", options.num_labels,
+                           "labels: number of classes (default: from the files)"));
 }
 
 }  // namespace

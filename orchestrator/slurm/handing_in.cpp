@@ -115,8 +115,9 @@ void SlurmHandingIn::submit() {
     in_sbatch_.push_back(job);
   }
   jobs_.open_tasks(submission.id, static_cast<std::int64_t>(count));
-  write_submission(options.runs, submission,
-                   {options.worker, options.threads, options.one_trial_a_job, options.idle});
+  write_submission(
+      options.runs, submission,
+      {options.worker, options.threads, options.one_trial_a_job, options.idle, options.setup});
   fault_point("submission_written");
   busy_ = true;
   const std::string id = submission.id;

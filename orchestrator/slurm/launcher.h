@@ -29,7 +29,8 @@ struct SlurmOptions {
   std::string gpus;                    // per job, as in sbatch --gres=gpu:…: "1", "a100:1"
   std::string time;                    // time limit of a job: "2-12:00:00"
   std::vector<std::string> arguments;  // additional sbatch arguments
-  std::string cluster;                 // empty: Slurm's default
+  std::vector<std::string> setup;  // shell commands of a job before its worker: "module load cuda"
+  std::string cluster;             // empty: Slurm's default
   std::chrono::milliseconds poll = std::chrono::seconds(5);  // time between polls of all jobs
   std::chrono::seconds idle =
       std::chrono::minutes(2);  // a job without a trial ends after this time

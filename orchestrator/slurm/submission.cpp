@@ -42,9 +42,25 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
   return number;
 }
 
+// What becomes the worker, with its inbox as standard input. A worker in half of its environment
+// would fail later or train on the wrong device, so each command of the set-up must succeed.
+std::string work_of(const JobScript& script) {
+  std::string lines;
+  for (const std::string& command : script.setup) {
+    lines += fmt::format("  eval {0} </dev/null || not_set_up $? {0}\n", quoted(command));
+  }
+  std::string worker = quoted(script.worker.program.string());
+  for (const std::string& argument : script.worker.arguments) worker += " " + quoted(argument);
+  lines += script.one_attempt
+               ? fmt::format("  IFS= read -r attempt || exit 0\n  exec {} \"$attempt\" </dev/null",
+                             worker)
+               : fmt::format("  exec {} -", worker);
+  return lines;
+}
+
 // For any POSIX shell. With `set -C`, dash and bash create files with O_EXCL, which also works on
 // NFS.
-constexpr std::string_view kScript = R"sh(#!/bin/sh
+constexpr std::string_view kScript = R"sh(#!{shell}
 # One task of a submission of petlab (docs/internals/orchestrator.md): a worker that runs the attempts in its inbox.
 folder={folder}
 task=${{SLURM_ARRAY_TASK_ID:-0}}
@@ -136,9 +152,15 @@ divide() {{
 : >"$own/log"
 divide <"$own/out" &
 feed >"$own/in" &
+not_set_up() {{
+  echo "petlab: --slurm-setup ended with exit code $1: $2"
+  exit "$1"
+}}
 # The worker gets Slurm's signals itself; the shell stays to note how it ended.
 trap : TERM INT HUP
-{{ {work}; }} <"$own/in" >"$own/out" 2>&1
+(
+{work}
+) <"$own/in" >"$own/out" 2>&1
 code=$?
 rm "$own/in"
 # A process that the worker left behind may keep its output open.
@@ -184,16 +206,12 @@ void write_submission(const std::filesystem::path& runs, const Submission& submi
   std::filesystem::create_directories(folder, error);
   if (error)
     throw Error(fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
-  std::string worker = quoted(script.worker.program.string());
-  for (const std::string& argument : script.worker.arguments) worker += " " + quoted(argument);
-  const std::string work =
-      script.one_attempt
-          ? fmt::format("if IFS= read -r attempt; then {} \"$attempt\" </dev/null; fi", worker)
-          : worker + " -";
   base::write_file_atomically(
       folder / "job.sh",
       fmt::format(fmt::runtime(kScript), fmt::arg("folder", quoted(folder.string())),
-                  fmt::arg("work", work), fmt::arg("threads", script.threads),
+                  // `module` is a function of login shells.
+                  fmt::arg("shell", script.setup.empty() ? "/bin/sh" : "/bin/bash -l"),
+                  fmt::arg("work", work_of(script)), fmt::arg("threads", script.threads),
                   fmt::arg("idle", script.idle.count())));
   // Written last: a submission with this file is complete.
   base::write_file_atomically(folder / kTasks, fmt::format("{}\n", submission.tasks));

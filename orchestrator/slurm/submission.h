@@ -30,9 +30,10 @@ std::string submission_id(const std::string& owner, std::int64_t number);
 /// What the jobs of a submission run.
 struct JobScript {
   WorkerCommand worker;
-  int threads = 1;            // OMP_NUM_THREADS if the environment does not set it
-  bool one_attempt = false;   // `WORKER DIR` for one attempt; else `WORKER -`
-  std::chrono::seconds idle;  // the job ends after this time without an attempt
+  int threads = 1;                 // OMP_NUM_THREADS if the environment does not set it
+  bool one_attempt = false;        // `WORKER DIR` for one attempt; else `WORKER -`
+  std::chrono::seconds idle;       // the job ends after this time without an attempt
+  std::vector<std::string> setup;  // shell commands, run before the worker in its environment
 };
 /// Writes the folder, synced; readers see it complete or not at all. Throws Error and
 /// std::runtime_error naming the file.

@@ -314,6 +314,22 @@ class Faults(SlurmCase):
         self.assertIn("sbatch: sbatch: error: invalid partition specified: nowhere", done.err)
         self.check_nothing_left()
 
+    def test_each_job_sets_its_environment_up_before_its_worker(self):
+        self.sweep(3, "{steps: 1}")
+        worker = self.write("worker", f'#!/bin/sh\n[ "$1" = --describe ] || [ "$LOADED" = "cuda 12" ] || exit 9\n'
+                                      f'exec {PROGRAMS}/scripted-worker "$@"\n')
+        worker.chmod(0o755)
+        define = 'module() { export LOADED="$2 $3"; }'
+        words = self.words("--slots", "1", "--slurm-setup", define, "--slurm-setup")
+        words[words.index(str(PROGRAMS / "scripted-worker"))] = str(worker)
+        done = self.end(self.start(*words, "module load rocm"))
+        self.assertEqual(done.code, 1, done)
+        self.assertIn("exit code 9", done.err)
+        done = self.end(self.start(*words, "no-such-module"))
+        self.assertEqual(done.code, 1, done)
+        self.assertIn("--slurm-setup ended with exit code 127: no-such-module", done.err)
+        self.check_complete(self.end(self.start(*words, "module load cuda 12")), 3)
+
     def test_a_requeued_job_becomes_a_new_attempt(self):
         self.sweep(1, "{steps: 24, step_ms: 250, checkpoint_every: 2}")
         run = self.begin("--slurm-arg=--requeue")

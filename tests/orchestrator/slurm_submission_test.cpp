@@ -19,16 +19,18 @@ using petlab::testing::read_file;
 using petlab::testing::run_command;
 using petlab::testing::TempDir;
 
+using Catch::Matchers::EndsWith;
+
 namespace fs = std::filesystem;
 
 namespace {
 
-const std::string kFinished = R"(echo '{"type":"finished"}' >>"$attempt/events.jsonl")";
+const std::string kReportsEnd = R"(echo '{"type":"finished"}' >>"$attempt/events.jsonl")";
 
 // A runs folder whose name needs quoting in a shell, two attempts, and a worker that runs `each`
 // for each attempt and then exits with 3.
 struct Jobs {
-  explicit Jobs(const std::string& each = "echo \"$attempt\" $OMP_NUM_THREADS\n" + kFinished) {
+  explicit Jobs(const std::string& each = "echo \"$attempt\" $OMP_NUM_THREADS\n" + kReportsEnd) {
     folder.write("it's $a/worker",
                  "#!/bin/sh\nwhile read -r attempt; do\n" + each + "\ndone\nexit 3\n");
     ::chmod((runs / "worker").c_str(), 0755);
@@ -36,18 +38,19 @@ struct Jobs {
       fs::create_directories(runs / attempt);
       attempts.push_back(runs / attempt);
     }
-    script = {runs / "worker", 2, false, std::chrono::seconds(60)};
+    script = {runs / "worker", 2, false, std::chrono::seconds(60), {}};
     write_submission(runs, submission, script);
   }
   TaskFiles files(int task) const { return {runs, submission.id, task}; }
   void give(int task, const std::vector<std::string>& lines) const {
     for (const std::string& line : lines) append_to_inbox(files(task).inbox, line);
   }
-  petlab::testing::CommandResult run(int task, int array_job = 12, const char* more = "") const {
+  petlab::testing::CommandResult run(int task, int array_job = 12, const char* more = "",
+                                     const char* shell = "sh") const {
     return run_command(fmt::format(
         "env -u OMP_NUM_THREADS SLURM_JOB_ID=99 SLURM_ARRAY_JOB_ID={} SLURM_ARRAY_TASK_ID={} "
-        "SLURMD_NODENAME=n1 {} sh {}/.slurm/petlab.o.1/job.sh",
-        array_job, task, more, "\"" + folder.path().string() + "/it's \\$a\""));
+        "SLURMD_NODENAME=n1 {} {} {}/.slurm/petlab.o.1/job.sh",
+        array_job, task, more, shell, "\"" + folder.path().string() + "/it's \\$a\""));
   }
   TempDir folder;
   fs::path runs = folder.path() / "it's $a";
@@ -104,6 +107,33 @@ TEST_CASE("A job for one trial starts the worker with the attempt's folder", "[o
   CHECK(read_file(jobs.attempts[0] / "log.txt") == "$a b|" + jobs.attempts[0].string() + "\n");
   jobs.give(1, {"end"});
   CHECK(jobs.run(1).exit_code == 0);
+}
+
+TEST_CASE("A job's worker has the environment of its set-up", "[orchestrator]") {
+  Jobs jobs("echo $GREETING $task\n" + kReportsEnd);
+  // The set-up neither reads the inbox nor changes the script's own variables.
+  jobs.script.setup = {"export GREETING='it is set'", "task=7\ncat", "export task"};
+  write_submission(jobs.runs, jobs.submission, jobs.script);
+  jobs.give(1, {jobs.attempts[0], "end"});
+  CHECK(jobs.run(1).exit_code == 3);
+  CHECK(read_file(jobs.attempts[0] / "log.txt") == "it is set 7\n");
+  CHECK(read_job_log(jobs.files(1).record)->exit_code == 3);
+}
+
+TEST_CASE("A job whose set-up fails ends before its worker and names the command",
+          "[orchestrator]") {
+  const std::string command = GENERATE("module load 'it'", "if", "(exit 5)");
+  Jobs jobs;
+  jobs.script.setup = {"true", command, "echo later"};
+  jobs.script.one_attempt = GENERATE(false, true);
+  write_submission(jobs.runs, jobs.submission, jobs.script);
+  jobs.give(0, {"end"});
+  const int code = jobs.run(0, 12, "", "bash").exit_code;
+  CHECK(code == (command == "(exit 5)" ? 5 : command == "if" ? 2 : 127));
+  CHECK(read_job_log(jobs.files(0).record)->exit_code == code);
+  CHECK_THAT(
+      read_file(jobs.files(0).output),
+      EndsWith(fmt::format("petlab: --slurm-setup ended with exit code {}: {}\n", code, command)));
 }
 
 TEST_CASE("A job that gets no attempt ends by itself, and says so", "[orchestrator]") {
