@@ -51,6 +51,7 @@ struct RunArguments : SweepArguments {
   bool fresh_workers = false;
   bool resume_stopped = false;
   bool nice = false;
+  bool detach = false;
   bool keep_going = false;
   bool strict_code = false;
   bool quiet = false;
@@ -63,6 +64,18 @@ struct RunArguments : SweepArguments {
 
 std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(std::llround(seconds * 1000));
+}
+
+// Refuses what only a run that stays can do, and an unintended number of jobs.
+void check_detach(const RunArguments& arguments) {
+  if (arguments.slots == 0) {
+    throw std::invalid_argument("--detach needs --slots, the number of jobs that share the trials");
+  }
+  if (arguments.time_limit > 0 || arguments.no_progress_limit > 0) {
+    throw std::invalid_argument(
+        "--time-limit and --no-progress-limit cannot be used with --detach, because no run watches "
+        "the trials; --slurm-time limits each job");
+  }
 }
 
 orchestrator::RunRequest request_of(const RunArguments& arguments,
@@ -98,6 +111,7 @@ orchestrator::RunRequest request_of(const RunArguments& arguments,
         std::chrono::duration_cast<std::chrono::seconds>(milliseconds(arguments.slurm_idle));
     orchestrator::check_slurm_options(*request.slurm);
     orchestrator::choose_cluster(*request.slurm, environment);
+    if (arguments.detach) check_detach(arguments);
   }
   request.device = arguments.device == "gpu"   ? orchestrator::Device::gpu
                    : arguments.device == "cpu" ? orchestrator::Device::cpu
@@ -119,6 +133,7 @@ orchestrator::RunRequest request_of(const RunArguments& arguments,
   request.options.retry_delay = milliseconds(arguments.retry_delay);
   request.options.strict_code = arguments.strict_code;
   request.options.nice = arguments.nice;
+  request.options.detach = arguments.detach;
   request.options.grace = milliseconds(arguments.grace);
   if (arguments.time_limit > 0) request.options.time_limit = milliseconds(arguments.time_limit);
   if (arguments.no_progress_limit > 0) {
@@ -218,6 +233,12 @@ int run(const RunArguments& arguments, Streams streams) {
   const sweeps::Locations locations = sweeps::find_locations(environment);
   sweeps::Sweep sweep = arguments.load(locations, environment);
   orchestrator::RunRequest request = request_of(arguments, environment);
+  if (arguments.detach && sweep.study) {
+    throw std::invalid_argument(
+        fmt::format("{}: --detach cannot be used with a search by tpe, because each round depends "
+                    "on the results of the last",
+                    sweep.file.string()));
+  }
   if (const auto places = only_trials(sweep, arguments.only)) {
     request.part = part_of(sweep, *places);
   }
@@ -304,6 +325,8 @@ void add_slurm_options(CLI::App& app, RunArguments& arguments) {
       ->type_name("COMMAND")
       ->type_size(1)
       ->allow_extra_args(false);
+  for_slurm(app.add_flag("--detach", arguments.detach,
+                         "give all trials to --slots jobs, and end; the same command adopts them"));
   for_slurm(add_duration(app, "--slurm-poll", arguments.slurm_poll,
                          "interval between squeue calls (default: 5s)"));
   for_slurm(add_duration(app, "--slurm-idle", arguments.slurm_idle,
@@ -344,7 +367,7 @@ std::function<int()> make_run(CLI::App& app, Streams streams) {
     }
     if (arguments->launcher != "slurm") {
       for (const CLI::Option* option : app.get_options()) {
-        if (option->count() > 0 && option->get_name().starts_with("--slurm-")) {
+        if (option->count() > 0 && option->get_group() == kSlurmOptions) {
           throw std::invalid_argument(option->get_name() + " needs --launcher slurm");
         }
       }

@@ -233,7 +233,10 @@ class Observer {
     trial.host = attempt.begun.host;
     // The GPU's UUID follows the slot's name.
     trial.slot = attempt.begun.device.substr(0, attempt.begun.device.find(' '));
-    trial.doing = !attempt.started_at ? "starting" : progress == nullptr ? "loading" : "training";
+    const bool queued = orchestrator::in_queue(attempt.begun) && trial.host.empty();
+    trial.doing = !attempt.started_at   ? (queued ? "queued" : "starting")
+                  : progress == nullptr ? "loading"
+                                        : "training";
     trial.device_memory_mib = attempt.device_memory_mib;
     trial.seconds = now - (attempt.launch ? attempt.launch->time : attempt.begun.time);
     if (progress == nullptr) return trial;

@@ -144,15 +144,16 @@ struct LeftJob {
   std::string name;       // for the launcher
   std::int64_t task = 0;  // likewise
   std::string number;     // likewise; empty: not recorded
+  std::string host;       // where it began; empty: it has not
   std::vector<std::filesystem::path> given;
   bool has_others = false;  // it also has attempts that this run does not watch
 };
 
 /// Additional functions of a launcher whose workers are jobs of a queue that outlives this process.
 /// With such a launcher, Launcher::start() only notes a job, without an attempt. flush() submits
-/// it, and it may wait. Once it no longer waits, Worker::launch() is complete, and Worker::submit()
-/// gives it attempts. A destroyed Worker leaves its job running, for the next orchestrator to
-/// adopt.
+/// it, and it may wait. Worker::submit() gives it attempts, at the earliest when Worker::launch()
+/// has its number. Once it no longer waits, that has its host, too. A destroyed Worker leaves its
+/// job running, for the next orchestrator to adopt.
 class JobQueue {
  public:
   virtual ~JobQueue() = default;

@@ -33,7 +33,10 @@ std::int64_t Claims::slots_missing(EventLoop::Time now) const {
   const std::int64_t missing =
       std::min(static_cast<std::int64_t>(state_.trials.schedule().waiting()) - idle,
                context_.options.slots - state_.slots.size());
-  if (context_.launcher.queue() == nullptr || !context_.launcher.workers_stay()) return missing;
+  if (context_.launcher.queue() == nullptr || !context_.launcher.workers_stay() ||
+      context_.options.detach) {
+    return missing;
+  }
   // Jobs stay, so no more of them wait in the queue than the cluster has shown to run.
   const std::int64_t waiting = std::count_if(
       state_.slots.all().begin(), state_.slots.all().end(),
@@ -220,7 +223,7 @@ std::optional<std::string> Claims::give(WorkerSlot& slot) {
   const bool open =
       (slot.state() == SlotState::empty && !is_queue) || slot.state() == SlotState::serving;
   // A job that Slurm has taken back to its queue takes nothing, even if claims were made for it.
-  if (!open || slot.waits() || !slot.all_ends_clean()) return std::nullopt;
+  if (!open || !slot.takes_attempts() || !slot.all_ends_clean()) return std::nullopt;
   while (!slot.ready.empty() &&
          (!slot.has_worker() || is_queue || context_.launcher.workers_stay())) {
     LiveAttempt& live = *slot.ready.front();

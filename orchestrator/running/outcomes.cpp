@@ -36,6 +36,8 @@ void Outcomes::read_events(LiveAttempt& live, Changes& changes) {
   changes.events.push_back(context_.ingest.look(live.attempt, kMaxBytes));
   const IngestUpdate& update = changes.events.back().update();
   if (update.lines > 0) live.reported.heard = context_.loop.now();
+  if (live.launch.host.empty() && slot.has_worker())
+    complete_launch(live, slot.worker().launch(), changes);
   if (update.started) has_begun(live, slot);
   if (update.started && !state_.code.reported(update.started->provenance) && !update.over) {
     slot.ask_to_stop(context_.loop.now());
@@ -47,6 +49,14 @@ void Outcomes::read_events(LiveAttempt& live, Changes& changes) {
   }
   if (update.more) state_.attempts.mark_news(live);
   if (update.over) handle_reported_end(live, slot, *update.over, changes);
+}
+
+// A job that was given the attempt while it waited had no host yet.
+void Outcomes::complete_launch(LiveAttempt& live, const results::Launch& now, Changes& changes) {
+  if (now.host.empty()) return;
+  live.launch.host = now.host;
+  protocol::log_launch(live.directory, live.launch);
+  changes.launches.push_back({live.attempt, live.launch});
 }
 
 void Outcomes::has_begun(LiveAttempt& live, WorkerSlot& slot) {

@@ -45,6 +45,7 @@ class Outcomes {
  private:
   void read_events(LiveAttempt& live, Changes& changes);
   void note_progress(LiveAttempt& live, WorkerSlot& slot, const IngestUpdate& update);
+  void complete_launch(LiveAttempt& live, const results::Launch& now, Changes& changes);
   void has_begun(LiveAttempt& live, WorkerSlot& slot);
   void handle_reported_end(LiveAttempt& live, WorkerSlot& slot,
                            const std::variant<protocol::Finished, protocol::Failed>& end,

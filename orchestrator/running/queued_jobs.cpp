@@ -25,6 +25,8 @@ void QueuedJobs::adopt_orphans() {
   };
   for (Orphans& orphans : take_orphans(context_.store, context_.options.runs, context_.here,
                                        context_.options.owner, wanted)) {
+    std::vector<LeftJob> left = queue_.take_left(orphans.owner);
+    record_hosts(left, orphans.attempts);
     OpenAttempts open;
     for (const results::AttemptFacts& attempt : orphans.attempts) {
       if (wanted(attempt) && settle_without_worker(attempt)) {
@@ -33,7 +35,7 @@ void QueuedJobs::adopt_orphans() {
         open.emplace(directory_of(attempt).folder(), OpenAttempt{attempt, wanted(attempt)});
       }
     }
-    for (LeftJob& job : queue_.take_left(orphans.owner)) adopt(job, open);
+    for (LeftJob& job : left) adopt(job, open);
     // These never reached a job.
     for (const auto& [folder, one] : open) {
       if (!one.wanted) continue;
@@ -60,6 +62,25 @@ protocol::TrialDirectory QueuedJobs::directory_of(const results::AttemptFacts& f
 void QueuedJobs::replan(const results::AttemptFacts& facts) {
   const std::optional<std::size_t> trial = state_.trials.find(facts.attempt.trial_id);
   if (trial) state_.trials.replan(*trial);
+}
+
+// A job that was given attempts while it waited had no host yet.
+void QueuedJobs::record_hosts(const std::vector<LeftJob>& left,
+                              std::vector<results::AttemptFacts>& attempts) {
+  std::map<std::filesystem::path, std::string> hosts;  // by attempt folder
+  for (const LeftJob& job : left) {
+    for (const std::filesystem::path& folder : job.given) hosts[folder] = job.host;
+  }
+  results::Batch batch = context_.store.begin();
+  for (results::AttemptFacts& facts : attempts) {
+    const auto host = hosts.find(directory_of(facts).folder());
+    if (host == hosts.end() || host->second.empty()) continue;
+    if (!facts.launch || !facts.launch->host.empty()) continue;
+    facts.launch->host = host->second;
+    protocol::log_launch(directory_of(facts), *facts.launch);
+    batch.record_launch(facts.attempt, *facts.launch);
+  }
+  batch.commit();
 }
 
 // Settles a claim without a directory, or an attempt whose worker has reported its end. Returns

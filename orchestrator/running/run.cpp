@@ -43,7 +43,8 @@ constexpr auto kNoteAgain = std::chrono::minutes(10);
 
 int exit_code(const RunResult& result) {
   const RunStatus& status = result.status;
-  if (status.over() < status.total || result.points_missing) return result.interrupted ? 3 : 1;
+  const bool left = status.over() < status.total || result.points_missing;
+  if (left && !result.detached) return result.interrupted ? 3 : 1;
   return status.failed > 0 ? 1 : 0;
 }
 
@@ -92,6 +93,8 @@ class Run::Impl {
  private:
   void start();
   bool finished() const;
+  bool handed_out() const;
+  void detach();
   void wait_for_work();
 
   void turn();
@@ -155,10 +158,12 @@ RunResult Run::Impl::execute() {
     end_workers_after_error();
     throw;
   }
+  RunResult result;
+  result.detached = !state_.attempts.empty();
+  if (result.detached) detach();
   state_.slots.release_all();
   if (jobs_) jobs_->release_orphans();
   report(true);
-  RunResult result;
   result.status = status();
   result.interrupted = state_.course.phase != Phase::running;
   result.problem = state_.course.problem;
@@ -190,7 +195,35 @@ void Run::Impl::start() {
   next_tick_ = context_.loop.now() + kTick;
 }
 
+// True if this run is to be detached, and jobs have all that is left of it.
+bool Run::Impl::handed_out() const {
+  return options_.detach && state_.course.claiming() && !has_news() &&
+         state_.trials.schedule().waiting() == 0 && !(jobs_ && jobs_->any_strays()) &&
+         !others_.recovery_under_way() && !state_.slots.any([](const WorkerSlot& slot) {
+           return !slot.ready.empty() ||
+                  (slot.has_worker() &&
+                   (slot.given.empty() || slot.state() == SlotState::stopping));
+         });
+}
+
+// The jobs end after what they have.
+void Run::Impl::detach() {
+  const auto now = context_.loop.now();
+  std::int64_t jobs = 0;
+  std::size_t trials = 0;
+  for (auto& [name, slot] : state_.slots.all()) {
+    if (slot.given.empty()) continue;
+    slot.close(now);
+    ++jobs;
+    trials += slot.given.size();
+  }
+  context_.observer.note(
+      fmt::format("{} trial(s) are with {} job(s); run the same command to record their results",
+                  trials, jobs));
+}
+
 bool Run::Impl::finished() const {
+  if (handed_out()) return true;
   if (!state_.attempts.empty() || (jobs_ && jobs_->any_strays())) return false;
   if (state_.slots.any(
           [](const WorkerSlot& slot) { return slot.has_worker() && !slot.is_lost(); })) {

@@ -60,6 +60,8 @@ struct RunOptions {
   KnownCode code_at_start;   // what it captured first, and what the worker said about itself
   bool strict_code = false;  // end the run when the code changes
   bool nice = false;         // give way to all other runs of this host (planning/fair_turns.h)
+  /// With jobs of a queue: end once they have all trials. The next run adopts them.
+  bool detach = false;
 
   /// Reruns and resumes nothing from now on, because that was done.
   void forget_reruns() {
@@ -131,10 +133,11 @@ struct RunResult {
   bool interrupted = false;  // the user asked to stop
   std::string problem;  // why work is left, if the user did not ask to stop; empty: none is left
   bool points_missing = false;  // a search by TPE has more points (running/search_rounds.h)
+  bool detached = false;        // jobs have the trials that are left
 };
 
-/// 0: every trial is done, was cancelled or stopped early; 3: stopped by the user with work left;
-/// 1: otherwise. Never 0 with work left.
+/// 0: every trial is done, was cancelled or stopped early, or jobs have it after detaching; 3:
+/// stopped by the user with work left; 1: otherwise.
 int exit_code(const RunResult& result);
 
 /// Runs the trials of a sweep until all are over, in one loop that claims, starts, reads, retries

@@ -16,7 +16,7 @@ struct RunState {
       : code(context, course),
         trials(context),
         attempts(context.loop),
-        slots(context.launcher, context.loop) {}
+        slots(context.launcher, context.loop, context.options.detach) {}
   RunState(const RunState&) = delete;
   RunState& operator=(const RunState&) = delete;
 

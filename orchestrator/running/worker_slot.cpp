@@ -125,7 +125,7 @@ void WorkerSlot::collect_end(bool retire) {
     end_.lines_by_log.try_emplace(given.front()->directory.log(), end_.last_lines);
     ended.push_back(
         {std::exchange(given, {}), std::move(end_), any_given, any_begun, any_over, was_stopped_});
-  } else if (is_job_ && !any_given && was_serving_) {
+  } else if (kind_.is_job && !any_given && was_serving_) {
     // Nobody asked the job to end, and it took no attempt: its end is the launch's.
     ended.push_back({{}, std::move(end_), false, false, false, false});
   }
@@ -139,11 +139,15 @@ void WorkerSlot::collect_end(bool retire) {
   become(SlotState::empty);
 }
 
+// A job usually gets attempts once it has begun, so that none waits with it in the queue.
+bool WorkerSlot::takes_attempts() const {
+  return kind_.ahead ? has_worker() && !worker_->launch().job.empty() : !waits();
+}
+
 bool WorkerSlot::takes_claims(const Schedule& schedule, EventLoop::Time now) const {
   bool open = state_ == SlotState::empty || state_ == SlotState::serving;
-  // A job gets attempts once it has begun, so that none waits with it in the queue.
-  if (is_job_) {
-    open = state_ == SlotState::serving && !waits() && !(takes_one_ && any_given) &&
+  if (kind_.is_job) {
+    open = state_ == SlotState::serving && takes_attempts() && !(kind_.takes_one && any_given) &&
            !ends_too_soon(now);
   }
   return open && !broken && !retired && !barred && not_before <= now && all_ends_clean() &&
@@ -153,13 +157,13 @@ bool WorkerSlot::takes_claims(const Schedule& schedule, EventLoop::Time now) con
 
 void WorkerSlot::give(LiveAttempt& live, EventLoop::Time now) {
   // What a job waited in the queue is no time of its trials.
-  if (is_job_ && !any_given) pace.worker_begins(now);
+  if (kind_.is_job && !any_given) pace.worker_begins(now);
   given.push_back(&live);
   any_given = true;
 }
 
 bool WorkerSlot::wants_job(EventLoop::Time now) const {
-  return is_job_ && state_ == SlotState::empty && !broken && !retired && not_before <= now &&
+  return kind_.is_job && state_ == SlotState::empty && !broken && !retired && not_before <= now &&
          ended.empty();
 }
 
@@ -190,7 +194,7 @@ EndedWorker& WorkerSlot::ended_with(const LiveAttempt& live) {
 WorkerSlot& SlotTable::add(const std::string& name) {
   const auto [slot, is_new] =
       slots_.try_emplace(name, name, launcher_.device(name).uuid, loop_.now(),
-                         launcher_.queue() != nullptr, !launcher_.workers_stay());
+                         SlotKind{launcher_.queue() != nullptr, !launcher_.workers_stay(), ahead_});
   PETLAB_INVARIANT(is_new, fmt::format("slot {} is held twice", name));
   return slot->second;
 }
@@ -213,7 +217,18 @@ void SlotTable::release_all() {
   slots_.clear();
 }
 
+std::size_t SlotTable::equal_part(const Schedule& schedule) const {
+  std::size_t trials = schedule.waiting();
+  std::size_t jobs = 0;
+  for (const auto& [name, slot] : slots_) {
+    trials += slot.line();
+    jobs += slot.broken ? 0 : 1;
+  }
+  return launcher_.workers_stay() && jobs > 0 ? (trials + jobs - 1) / jobs : 1;
+}
+
 std::size_t SlotTable::line_length(const WorkerSlot& slot, const Schedule& schedule) const {
+  if (ahead_) return equal_part(schedule);
   if (!slot.pace.mean_seconds()) return 1;
   const double mean = std::max(*slot.pace.mean_seconds(), 1e-6);
   double ahead = std::ceil(kAheadSeconds / mean);

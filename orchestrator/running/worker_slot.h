@@ -76,19 +76,24 @@ struct SlotShare {
   std::optional<std::int64_t> to_reserve;  // at the next tick, because the device was busy
 };
 
+/// Which workers a slot has.
+struct SlotKind {
+  bool is_job = false;     // jobs of a queue
+  bool takes_one = false;  // each takes one attempt
+  bool ahead = false;      // a job takes attempts before it has begun
+};
+
 /// The right to run one worker at a time, with this worker, its line of attempts, and ended workers
 /// that are not concluded yet.
 class WorkerSlot {
  public:
-  /// `is_job`: its workers are jobs of a queue. `takes_one`: each worker takes one attempt.
   WorkerSlot(std::string slot_name, std::string device_uuid, EventLoop::Time now,
-             bool is_job = false, bool takes_one = false)
+             SlotKind kind = {})
       : name(std::move(slot_name)),
         device(std::move(device_uuid)),
         acquired(now),
         pace(now),
-        is_job_(is_job),
-        takes_one_(takes_one) {}
+        kind_(kind) {}
 
   SlotState state() const { return state_; }
   bool has_worker() const { return worker_ != nullptr; }
@@ -100,6 +105,9 @@ class WorkerSlot {
   Worker& worker() const { return *worker_; }
   /// True while the worker waits in a queue or is suspended.
   bool waits() const { return has_worker() && worker_->waits(); }
+  /// True if the worker can be given attempts: a job that has begun, or one that the queue has
+  /// accepted.
+  bool takes_attempts() const;
 
   /// Takes a worker that was just started or adopted.
   void serve(std::unique_ptr<Worker> worker);
@@ -164,8 +172,7 @@ class WorkerSlot {
  private:
   void become(SlotState state);
 
-  const bool is_job_;
-  const bool takes_one_;
+  const SlotKind kind_;
   SlotState state_ = SlotState::empty;
   std::unique_ptr<Worker> worker_;
   WorkerEnd end_;                             // if the worker has ended
@@ -178,7 +185,9 @@ class WorkerSlot {
 /// The slots of a run, by name.
 class SlotTable {
  public:
-  SlotTable(Launcher& launcher, EventLoop& loop) : launcher_(launcher), loop_(loop) {}
+  /// `ahead`: jobs of a queue take attempts before they have begun.
+  SlotTable(Launcher& launcher, EventLoop& loop, bool ahead)
+      : launcher_(launcher), loop_(loop), ahead_(ahead && launcher.queue() != nullptr) {}
 
   WorkerSlot& add(const std::string& name);
   WorkerSlot& at(const std::string& name) { return slots_.at(name); }
@@ -190,7 +199,7 @@ class SlotTable {
   void clear() { slots_.clear(); }
 
   /// The number of attempts that a slot's worker may have in line, so that it never waits for a
-  /// commit; 1 if trials are long.
+  /// commit; 1 if trials are long. Of jobs that take attempts ahead: an equal part of all.
   std::size_t line_length(const WorkerSlot& slot, const Schedule& schedule) const;
 
   /// Directs the worker's output to the attempt at the front of its line, and restarts that
@@ -212,8 +221,11 @@ class SlotTable {
   }
 
  private:
+  std::size_t equal_part(const Schedule& schedule) const;
+
   Launcher& launcher_;
   EventLoop& loop_;
+  const bool ahead_;
   std::map<std::string, WorkerSlot> slots_;
 };
 

@@ -18,8 +18,11 @@ class SlurmEnding {
   void send();
   /// Cancels jobs of this orchestrator that no worker uses: duplicates after a lost answer.
   void cancel(const std::vector<std::string>& numbers) { scancel({}, numbers, {}); }
-  /// Cancels the jobs of a submission that have not started.
+  /// Cancels the jobs of a submission, or those with these numbers, that have not started.
   void cancel_waiting(const std::string& name);
+  void cancel_waiting(const std::vector<std::string>& numbers) {
+    scancel({"--state=PENDING"}, numbers, {});
+  }
 
  private:
   void scancel(const std::vector<std::string>& options, const std::vector<std::string>& numbers,

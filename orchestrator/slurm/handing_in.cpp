@@ -45,8 +45,8 @@ void SlurmHandingIn::flush() {
   submit();
 }
 
-std::string SlurmHandingIn::number_in(const std::string& array, const SlurmJob& job) const {
-  return limits_ && limits_->max_array_size == 0 ? array : fmt::format("{}_{}", array, job.task);
+std::string SlurmHandingIn::number_in(const std::string& array, std::int64_t task) const {
+  return limits_ && limits_->max_array_size == 0 ? array : fmt::format("{}_{}", array, task);
 }
 
 void SlurmHandingIn::ask_limits() {
@@ -157,7 +157,7 @@ void SlurmHandingIn::accepted(const std::vector<SlurmJob*>& jobs, const std::str
     write_number(context_.options.runs, jobs.front()->submission,
                  cluster.empty() ? number : number + ";" + cluster);
   }
-  for (SlurmJob* job : jobs) jobs_.becomes_job(*job, number_in(number, *job));
+  for (SlurmJob* job : jobs) jobs_.becomes_job(*job, number_in(number, job->task));
   watch();
   flush();
 }

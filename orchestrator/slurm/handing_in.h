@@ -27,7 +27,7 @@ class SlurmHandingIn {
   /// Submits the queued jobs, unless a command is running or a retry must wait.
   void flush();
   /// "12_3" for task 3 of array 12; "12" if Slurm has no arrays.
-  std::string number_in(const std::string& array, const SlurmJob& job) const;
+  std::string number_in(const std::string& array, std::int64_t task) const;
 
   // Set by the launcher. `watch` starts polling for submitted jobs. `lost` looks for a submission
   // that Slurm may or may not have accepted.

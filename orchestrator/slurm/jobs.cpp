@@ -111,17 +111,18 @@ void SlurmJob::begin(const std::string& host) {
 }
 
 void SlurmJob::submit(const std::filesystem::path& attempt_folder) {
-  PETLAB_INVARIANT(ran && !closing_since_,
+  PETLAB_INVARIANT(at_ == At::job && !closing_since_,
                    fmt::format("the job of {} gets an attempt {}", slot,
-                               ran ? "after its end" : "before it has begun"));
+                               at_ == At::job ? "after its end" : "before Slurm has it"));
+  has_attempts = true;
   append_to_inbox(files().inbox, attempt_folder.string());
 }
 
-// A job that still waits has no attempt, and would begin only to end.
+// A job that still waits, without attempts, would begin only to end.
 void SlurmJob::close() {
   if (closing_since_ || at_ == At::over) return;
   closing_since_ = SlurmClock::now();
-  if (!ran && !may_have_run) return request(Request::kill);
+  if (!ran && !has_attempts) return request(Request::kill);
   append_to_inbox(files().inbox, kInboxEnd);
 }
 

@@ -74,7 +74,7 @@ class SlurmJob final : public Worker {
   SlurmJob(SlurmJobs& jobs, std::string slot_name, std::function<void(WorkerEnd)> when_over);
   ~SlurmJob() override;
 
-  /// Appends the attempt to the inbox. Invariant: the job has begun, and was not closed.
+  /// Appends the attempt to the inbox. Invariant: Slurm has the job, and it was not closed.
   void submit(const std::filesystem::path& attempt_folder) override;
   void close() override;
   void log_to(const std::filesystem::path& log) override { log_ = log; }
@@ -104,7 +104,7 @@ class SlurmJob final : public Worker {
   TaskFiles files() const;
   /// The job's record; std::nullopt if there is none yet. Throws base::Error.
   std::optional<JobLog> record() const;
-  /// The job has begun, on this host: it takes attempts from now on.
+  /// The job has begun, on this host.
   void begin(const std::string& host);
 
   const std::int64_t serial;
@@ -115,6 +115,7 @@ class SlurmJob final : public Worker {
   bool waiting = true;        // in Slurm's queue, or suspended
   bool paused = false;        // suspended
   bool ran = false;           // was seen running
+  bool has_attempts = false;  // in its inbox
   bool may_have_run = false;  // adopted; its record shows whether it ran
   bool requeued = false;
   bool serves_others = false;  // also has attempts that this run does not watch

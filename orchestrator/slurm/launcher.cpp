@@ -89,6 +89,9 @@ class SlurmLauncher final : public Launcher, public JobQueue {
   }
   std::unique_ptr<Worker> adopt(const std::string& slot, const LeftJob& left,
                                 std::function<void(WorkerEnd)> on_end) override;
+  std::string number_of(const LeftJob& left) const {
+    return handing_in_.number_in(left.number.substr(0, left.number.find(';')), left.task);
+  }
   void flush() override { handing_in_.flush(); }
   void remove_left(const std::function<bool(const std::string& owner)>& ended) override;
 
@@ -135,12 +138,21 @@ std::vector<LeftJob> SlurmLauncher::take_left(const std::string& owner) {
                                                           "--slurm-arg=--clusters={0}",
                                                           cluster)));
   }
-  std::set<std::string> names;
+  // Jobs without attempts are cancelled while they wait. One that starts nevertheless finds its
+  // inbox closed.
+  std::set<std::string> without_number;
+  std::vector<std::string> to_cancel;
   for (const LeftJob& job : left) {
-    if (names.insert(job.name).second) ending_.cancel_waiting(job.name);
-    // One that starts nevertheless finds its inbox closed.
-    if (job.given.empty()) dismiss(job);
+    if (!job.given.empty()) continue;
+    dismiss(job);
+    if (job.number.empty()) {
+      without_number.insert(job.name);
+    } else {
+      to_cancel.push_back(number_of(job));
+    }
   }
+  for (const std::string& name : without_number) ending_.cancel_waiting(name);
+  ending_.cancel_waiting(to_cancel);
   std::erase_if(left, [](const LeftJob& job) { return job.given.empty(); });
   return left;
 }
@@ -151,6 +163,7 @@ std::unique_ptr<Worker> SlurmLauncher::adopt(const std::string& slot, const Left
   job->submission = left.name;
   job->task = left.task;
   jobs_.open_tasks(job->submission, 1);
+  job->has_attempts = true;
   job->may_have_run = true;
   job->serves_others = left.has_others;
   job->watched.since = SlurmClock::now();
@@ -161,7 +174,7 @@ std::unique_ptr<Worker> SlurmLauncher::adopt(const std::string& slot, const Left
     job->begin(log->host);
   } else if (!left.number.empty()) {
     job->begin_at(SlurmJob::At::job);
-    job->launched.job = handing_in_.number_in(left.number.substr(0, left.number.find(';')), *job);
+    job->launched.job = number_of(left);
   } else {
     job->begin_at(SlurmJob::At::lost);
     watching_.find_submission(job->submission, {job.get()});

@@ -70,8 +70,8 @@ bool withdraw(const std::filesystem::path& record, double time);
 void append_to_inbox(const std::filesystem::path& inbox, const std::string& line);
 inline constexpr const char* kInboxEnd = "end";
 
-/// All tasks of an owner's submissions, in their order: submission, task, the array's number
-/// (empty: not recorded) and what the inbox contains. Throws base::Error if a file cannot be read.
+/// All tasks of an owner's submissions, in their order, with what the inbox contains. Throws
+/// base::Error if a file cannot be read.
 std::vector<LeftJob> tasks_of(const std::filesystem::path& runs, const std::string& owner);
 /// Maps the id of each existing submission to its owner.
 std::map<std::string, std::string> submission_owners(const std::filesystem::path& runs);

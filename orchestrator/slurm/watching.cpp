@@ -171,7 +171,7 @@ void SlurmWatching::find_lost(const std::map<std::string_view, std::string_view>
     entry = lost_.erase(entry);
     for (SlurmJob* job : jobs) {
       if (!array.empty()) {
-        jobs_.becomes_job(*job, handing_in_.number_in(array, *job));
+        jobs_.becomes_job(*job, handing_in_.number_in(array, job->task));
       } else if (!withdraw(job->files().record, wall_clock_seconds())) {
         jobs_.becomes_job(*job, job->record()->job);
       } else {

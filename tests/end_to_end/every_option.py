@@ -38,7 +38,7 @@ ELSEWHERE = {
             "--time-limit": "orchestrator/run_test.cpp", "--no-progress-limit": "orchestrator/run_test.cpp",
             "--grace": "orchestrator/death_test.cpp", "--keep-going": "end_to_end/bad_inputs.py",
             "--nice": "orchestrator/fair_turns_test.cpp", "--slurm-poll": "end_to_end/slurm.py",
-            "--slurm-idle": "end_to_end/slurm.py", "--slurm-setup": "end_to_end/slurm.py",
+            "--slurm-idle": "end_to_end/slurm.py", "--slurm-setup": "end_to_end/slurm.py", "--detach": "end_to_end/slurm.py",
             "--on-event": "end_to_end/events.py",
             "--resume-stopped": "end_to_end/early_stops.py"},
     "status": {"--watch": "end_to_end/live_view.py"},

@@ -90,6 +90,15 @@ class SlurmCase(TinyWorld):
         self.assertEqual(list((self.root / "sweep.runs/.slurm").glob("*")), [])
         self.assertEqual(list((self.root / "sweep.runs/.locks").glob("*")), [])
 
+    def check_rebuild(self):
+        """A rebuild from the files gives the same database."""
+        results, attempts = self.query(RESULTS), self.query(ATTEMPTS)
+        (self.root / "sweep.db").rename(self.root / "first.db")
+        rebuilt = self.petlab("db", "rebuild", "--runs", "sweep.runs", "--db", "sweep.db")
+        self.assertEqual(rebuilt.code, 0, rebuilt)
+        self.assertEqual(self.query(RESULTS), results)
+        self.assertEqual(self.query(ATTEMPTS), attempts)
+
     def other_program(self, name, text):
         """Replaces Slurm's program by a shell script, in which $REAL is the real one."""
         real = self.cluster.run("which", name).stdout.strip()
@@ -146,13 +155,7 @@ class WholeSweep(SlurmCase):
         # No submission exceeded Slurm's limit of tasks.
         tasks = [int(row["job"].split("_")[1]) for row in attempts]
         self.assertLess(max(tasks), 100)
-        # A rebuild from the files gives the same database.
-        results = self.query(RESULTS)
-        (self.root / "sweep.db").rename(self.root / "first.db")
-        rebuilt = self.petlab("db", "rebuild", "--runs", "sweep.runs", "--db", "sweep.db")
-        self.assertEqual(rebuilt.code, 0, rebuilt)
-        self.assertEqual(self.query(RESULTS), results)
-        self.assertEqual(self.query(ATTEMPTS), attempts)
+        self.check_rebuild()
 
 
 class Workers(SlurmCase):
@@ -188,6 +191,57 @@ class Workers(SlurmCase):
         self.check_complete(self.end(self.begin("--slots", "2")), 12)
         self.assertEqual(len(self.attempt_folders()), 12)
 
+    def node_states(self, state):
+        for node in self.cluster.nodes:
+            self.cluster.run("scontrol", "update", f"NodeName={node}", f"State={state}", "Reason=test",
+                             check=state != "RESUME")  # it may be back already
+
+    def inboxes(self):
+        return sorted(len(file.read_text().splitlines()) for file in (self.root / "sweep.runs/.slurm").glob("*/*.inbox"))
+
+    def test_a_detached_run_gives_waiting_jobs_all_trials_and_ends(self):
+        self.sweep(11, "{steps: 2, step_ms: 50}")
+        self.node_states("DRAIN")
+        self.addCleanup(self.node_states, "RESUME")
+        done = self.end(self.begin("--slots", "2", "--detach"))
+        self.assertEqual(done.code, 0, done)
+        self.assertIn("11 trial(s) are with 2 job(s); run the same command to record their results", done.err)
+        self.assertEqual(len(self.cluster.jobs("PENDING")), 2)
+        self.assertEqual(self.inboxes(), [6, 7])  # with a last line that ends the job
+        status = self.petlab("status", "sweep.yaml", "--db", "sweep.db")
+        self.assertEqual(status.out.count("  queued  "), 11, status)
+        # A run adopts waiting jobs, and detaches again.
+        again = self.end(self.begin("--slots", "2", "--detach"))
+        self.assertEqual(again.code, 0, again)
+        self.assertEqual(len(self.cluster.jobs("PENDING")), 2)
+        self.node_states("RESUME")
+        self.cluster.wait_for("an empty queue", lambda: not self.cluster.jobs())
+        self.assertEqual(sum(self.finished_files().values()), 11)
+        self.check_complete(self.end(self.begin()), 11)
+        self.assertEqual(len(self.attempt_folders()), 11)
+        self.assertEqual(len(self.jobs()), 2)
+        # The jobs began when no run watched, but their hosts are known.
+        self.assertEqual(self.number("SELECT count(*) FROM attempts WHERE host IS NULL OR host = ''"), 0)
+        self.check_rebuild()
+
+    def test_a_run_continues_what_a_detached_one_began(self):
+        self.sweep(8, "{steps: 20, step_ms: 100}", "when:\n  - {if: {seed: 3}, set: {user.behaviour: crash}}\n")
+        done = self.end(self.begin("--slots", "2", "--detach"))
+        self.assertEqual(done.code, 0, done)
+        # A job whose worker crashed leaves the rest of its trials to the next run.
+        done = self.end(self.begin("--slots", "2"))
+        self.check_complete(done, 8)
+        self.assertEqual(self.number("SELECT count(*) FROM attempts WHERE outcome = 'crashed'"), 1)
+        self.check_rebuild()
+
+    def test_a_detached_run_refuses_what_needs_a_run(self):
+        self.sweep(2, "{steps: 2}")
+        for options, said in ((["--detach"], "--detach needs --slots"),
+                              (["--detach", "--slots", "1", "--time-limit", "1m"], "--time-limit and --no-progress-limit")):
+            done = self.end(self.begin(*options))
+            self.assertEqual(done.code, 2, done)
+            self.assertIn(said, done.err)
+
     def test_a_job_that_gets_no_trial_ends_and_another_trains_the_retry(self):
         self.sweep(2, "{steps: 4, step_ms: 100}",
                    "when:\n  - {if: {seed: 1}, set: {user.behaviour: crash}}\n")
@@ -222,12 +276,20 @@ class Workers(SlurmCase):
                    "when:\n  - {if: {seed: 1..9}, set: {user.step_ms: 30}}\n")
         words = ["--slots", "6", "--slurm-idle", "5s", "--slurm-partition", "low", "--slurm-arg=--requeue",
                  "--retries", "100"]
-        run = self.begin(*words)
+        def begin():
+            return self.begin(*words, *draw.choice([[], [], ["--detach"]]))
+
+        run = begin()
         done = {}
         for _ in range(kills):
             time.sleep(draw.uniform(0.2, 3))
             if run.poll() is not None:
-                break
+                ended = self.end(run)
+                self.assertEqual(ended.code, 0, ended)
+                if "trial(s) are with" not in ended.err:
+                    break
+                done["detached"] = done.get("detached", 0) + 1
+                run = begin()
             running = [job for job, state in self.cluster.jobs("RUNNING")]
             fault = draw.choice(["orchestrator", "orchestrator", "scancel", "requeue", "worker", "script", "node",
                                  "preempt"])
@@ -236,7 +298,7 @@ class Workers(SlurmCase):
             if fault == "orchestrator":
                 self.kill(run)
                 time.sleep(draw.choice([0, 0, 1]))
-                run = self.begin(*words)
+                run = begin()
             elif fault == "node":
                 node = draw.choice(self.cluster.nodes)
                 self.cluster.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
@@ -251,15 +313,12 @@ class Workers(SlurmCase):
             elif job:
                 self.kill_in_job(draw, fault)
         ended = self.end(run, timeout=600)
+        if "trial(s) are with" in ended.err:
+            ended = self.end(self.begin(*words), timeout=600)
         print(f"seed {seed}: {trials} trials, {done}")
         self.check_complete(ended, trials)
         self.assertEqual(self.cluster.leftovers(str(PROGRAMS / "scripted-worker")), [])
-        results, attempts = self.query(RESULTS), self.query(ATTEMPTS)
-        (self.root / "sweep.db").rename(self.root / "first.db")
-        rebuilt = self.petlab("db", "rebuild", "--runs", "sweep.runs", "--db", "sweep.db")
-        self.assertEqual(rebuilt.code, 0, rebuilt)
-        self.assertEqual(self.query(RESULTS), results)
-        self.assertEqual(self.query(ATTEMPTS), attempts)
+        self.check_rebuild()
 
     def kill_in_job(self, draw, fault):
         """Kills a random worker, or it and the script of its job."""

@@ -20,6 +20,7 @@ const EventLoop::Time kStart = EventLoop::Time() + 1000h;
 class Job final : public Worker {
  public:
   bool in_queue = true;
+  results::Launch launched;
   std::optional<EventLoop::Time> ends;
 
   void submit(const std::filesystem::path&) override {}
@@ -28,16 +29,14 @@ class Job final : public Worker {
   std::string last_lines(const std::filesystem::path&) override { return {}; }
   void stop() override {}
   void kill() override {}
-  const results::Launch& launch() const override { return launch_; }
+  const results::Launch& launch() const override { return launched; }
   bool waits() const override { return in_queue; }
   std::optional<EventLoop::Time> ends_by() const override { return ends; }
-
- private:
-  results::Launch launch_;
 };
 
 struct JobSlot {
-  explicit JobSlot(bool takes_one = false) : slot("slurm-0", "", kStart - 1h, true, takes_one) {}
+  explicit JobSlot(bool takes_one = false, bool ahead = false)
+      : slot("slurm-0", "", kStart - 1h, SlotKind{true, takes_one, ahead}) {}
   void begin() {
     auto worker = std::make_unique<Job>();
     job = worker.get();
@@ -68,6 +67,15 @@ TEST_CASE("A job takes trials once it has left the queue", "[orchestrator]") {
   one.job->in_queue = false;
   CHECK(one.takes_claims());
   one.give(kStart);
+  CHECK(one.takes_claims());
+}
+
+TEST_CASE("In a detached run, a job takes trials once Slurm has it", "[orchestrator]") {
+  JobSlot one(false, true);
+  CHECK_FALSE(one.takes_claims());
+  one.begin();
+  CHECK_FALSE(one.takes_claims());
+  one.job->launched.job = "12_0";
   CHECK(one.takes_claims());
 }
 

@@ -142,7 +142,7 @@ TEST_CASE("A Slurm job changes state as its table allows, and gets attempts whil
           job.become(SlurmJob::At::job);
         }) == "the job of slurm-0 goes from over to job");
   CHECK(testing::broken_invariant([&] { job.submit("2"); }) ==
-        "the job of slurm-0 gets an attempt before it has begun");
+        "the job of slurm-0 gets an attempt before Slurm has it");
   jobs.until([&] { return jobs.launched() == 1; });
   CHECK(testing::broken_invariant([&] {
           job.begin("n1");
