@@ -13,7 +13,8 @@
 #include "base/shallow_json.h"
 #include "orchestrator/host/lock_file.h"
 #include "orchestrator/records/decide.h"
-#include "protocol/attempt_log.h"
+#include "orchestrator/records/ingest.h"
+#include "orchestrator/recovery/recovery.h"
 #include "results/decisions.h"
 
 namespace petlab::orchestrator {
@@ -96,16 +97,19 @@ DecisionResult retry_trial(const DecisionWriter& to, const std::filesystem::path
                                  to.database().string())};
     }
     if (declare_dead) {
-      results::Ending ending;
-      ending.outcome = results::Outcome::lost;
-      ending.reason = "declared dead by the user";
-      ending.time = time;
-      const protocol::TrialDirectory directory(runs, trial_id, latest);
-      if (std::filesystem::exists(directory.folder())) protocol::log_ending(directory, ending);
-      results::Batch batch = to.store()->begin();
-      batch.record_ending(open->attempt, ending);
-      batch.commit();
-      text = fmt::format("will be retried; attempt {} is recorded as lost", latest);
+      // Its worker may have finished before its host died.
+      Ingest ingest(*to.store(), runs);
+      conclude_orphan(*to.store(), ingest, runs, *open, "declared dead by the user", time,
+                      results::Outcome::lost);
+      const results::TrialFacts now = facts_of(to, trial_id);
+      if (now.result_attempt && !results::is_to_renew(now)) {
+        return {true, fmt::format("had finished in attempt {}", *now.result_attempt)};
+      }
+      for (const results::AttemptFacts& attempt : now.attempts) {
+        if (attempt.attempt.number != latest) continue;
+        text = fmt::format("will be retried; attempt {} is recorded as {}", latest,
+                           to_string(attempt.outcome));
+      }
     }
   }
   decide(to, runs, trial_id, {protocol::Decision::What::retry, latest, time});

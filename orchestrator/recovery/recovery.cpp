@@ -23,7 +23,8 @@ constexpr auto kTryAgain = std::chrono::minutes(1);
 }  // namespace
 
 bool conclude_orphan(results::Store& store, Ingest& ingest, const std::filesystem::path& runs,
-                     const results::AttemptFacts& facts, const std::string& why, double time) {
+                     const results::AttemptFacts& facts, const std::string& why, double time,
+                     std::optional<results::Outcome> outcome) {
   const protocol::TrialDirectory directory(runs, facts.attempt.trial_id, facts.attempt.number);
   const bool open = facts.outcome == results::Outcome::open;
   if (!std::filesystem::exists(directory.folder())) {
@@ -58,7 +59,9 @@ bool conclude_orphan(results::Store& store, Ingest& ingest, const std::filesyste
   if (now && now->outcome != results::Outcome::open) return open || now->outcome != facts.outcome;
   // If no process saw how the worker ended, its trial is not blamed.
   results::Ending ending;
-  ending.outcome = update.started ? results::Outcome::stopped : results::Outcome::never_started;
+  ending.outcome = outcome          ? *outcome
+                   : update.started ? results::Outcome::stopped
+                                    : results::Outcome::never_started;
   ending.reason = why;
   ending.time = time;
   if (log.ending) ending = *log.ending;

@@ -56,10 +56,11 @@ class Recovery {
 /// Settles an attempt whose orchestrator is dead. Reads its events from the beginning, since a
 /// power cut may have undone some that the database already contains, and rewrites what its other
 /// files have lost. If neither the events nor the database contain its end, records it as stopped
-/// or never started. A claim without a directory is forgotten. An attempt that is over in the
-/// database is changed only if its events were cut. Returns true if the attempt was open, or if its
-/// outcome has changed.
+/// or never started, or as `outcome` if that is given. A claim without a directory is forgotten. An
+/// attempt that is over in the database is changed only if its events were cut. Returns true if the
+/// attempt was open, or if its outcome has changed.
 bool conclude_orphan(results::Store& store, Ingest& ingest, const std::filesystem::path& runs,
-                     const results::AttemptFacts& facts, const std::string& why, double time);
+                     const results::AttemptFacts& facts, const std::string& why, double time,
+                     std::optional<results::Outcome> outcome = std::nullopt);
 
 }  // namespace petlab::orchestrator

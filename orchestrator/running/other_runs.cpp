@@ -1,7 +1,10 @@
 #include "orchestrator/running/other_runs.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -73,6 +76,7 @@ void OtherRuns::plan_elsewhere() {
   unknown_ = 0;
   bool any_in_queue = false;
   bool any_lasting = false;
+  std::set<std::string> hosts;  // of attempts that are no jobs
   const std::vector<std::size_t> trials(state_.trials.elsewhere().begin(),
                                         state_.trials.elsewhere().end());
   const std::vector<results::TrialFacts> facts = state_.trials.facts_of(trials);
@@ -86,17 +90,25 @@ void OtherRuns::plan_elsewhere() {
       any_lasting = true;
     } else if (context_.planning.liveness(facts[at].attempts.back()) == Liveness::unknown) {
       ++unknown_;
-      any_in_queue = any_in_queue || in_queue(facts[at].attempts.back().begun);
+      const protocol::AttemptBegun& begun = facts[at].attempts.back().begun;
+      any_in_queue = any_in_queue || in_queue(begun);
+      if (!in_queue(begun)) hosts.insert(begun.host);
     }
   }
   if (any_lasting) {
     unknown_hint_ = "held by a worker of an earlier run that was killed but does not exit";
     return;
   }
-  unknown_hint_ = any_in_queue && context_.launcher.queue() == nullptr
-                      ? "run as Slurm jobs; `petlab run --launcher slurm` takes them over"
-                      : "run on another host, according to their last records; if they have ended, "
-                        "use `petlab retry --declare-dead`";
+  if (any_in_queue && context_.launcher.queue() == nullptr) {
+    unknown_hint_ = "run as Slurm jobs; `petlab run --launcher slurm` takes them over";
+  } else if (hosts.empty()) {
+    unknown_hint_ = "run under a petlab on another host, according to their last records";
+  } else {
+    unknown_hint_ = fmt::format(
+        "run on {}, according to their last records; if it is dead, use `petlab retry --dead-host "
+        "{}`",
+        fmt::join(hosts, ", "), *hosts.begin());
+  }
 }
 
 void OtherRuns::look_at_decisions() {

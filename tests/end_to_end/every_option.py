@@ -42,7 +42,7 @@ ELSEWHERE = {
             "--on-event": "end_to_end/events.py",
             "--resume-stopped": "end_to_end/early_stops.py"},
     "status": {"--watch": "end_to_end/live_view.py"},
-    "retry": {"--declare-dead": "orchestrator/control_test.cpp"},
+    "retry": {"--declare-dead": "orchestrator/control_test.cpp", "--dead-host": "orchestrator/control_test.cpp"},
     "stop": {"--now": "orchestrator/control_test.cpp", "--db": "end_to_end/runs_folders.py",
              "--runs": "orchestrator/control_test.cpp"},
     "serve": {"--db": "end_to_end/serving.py", "--port": "end_to_end/serving.py", "--host": "end_to_end/serving.py",

@@ -93,6 +93,7 @@ TEST_CASE("A trial that runs on another host is retried only after it is declare
   const ScriptedSweep sweep("  a: {seed: 1}\n");
   CHECK(sweep.run().exit_code == 0);
   const std::string id = id_of(sweep, 1);
+  const std::string how = GENERATE_COPY("retry --declare-dead " + id, "retry --dead-host far");
   CHECK(testing::run_command(fmt::format("rm -r {0}/sweep.db* {0}/sweep.runs/{1}/1/events.jsonl; "
                                          "sed -i 's/\"host\":\"[^\"]*\"/\"host\":\"far\"/; "
                                          "s/\"boot_id\":\"[^\"]*\"/\"boot_id\":\"other\"/' "
@@ -106,8 +107,10 @@ TEST_CASE("A trial that runs on another host is retried only after it is declare
                             "ended, pass --declare-dead\n");
   const auto run = sweep.run();
   CHECK(run.exit_code == 1);
-  CHECK(run.err.find("use `petlab retry --declare-dead`") != std::string::npos);
-  const auto declared = sweep.petlab(fmt::format("retry --declare-dead {} {}", id, kDb));
+  CHECK(run.err.find("use `petlab retry --dead-host far`") != std::string::npos);
+  CHECK(sweep.petlab(fmt::format("retry --dead-host near {}", kDb)).out ==
+        "no attempt on near is open\n");
+  const auto declared = sweep.petlab(fmt::format("{} {}", how, kDb));
   CHECK(declared.out == id + " will be retried; attempt 1 is recorded as lost\n");
   CHECK(sweep.run().exit_code == 0);
   CHECK(sweep.number("SELECT attempt FROM results LIMIT 1") == 2);
