@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "base/invariant.h"
 #include "base/programs.h"
@@ -106,7 +107,7 @@ std::optional<JobLog> SlurmJob::record() const {
 
 void SlurmJob::begin(const std::string& host) {
   waiting = false;
-  ran = true;
+  if (!std::exchange(ran, true)) watched.since = SlurmClock::now();
   if (!host.empty()) launched.host = host;
 }
 

@@ -149,7 +149,7 @@ void SlurmWatching::read_queue(base::ChildAnswer& answer, SlurmClock::time_point
       }
     }
     if (found != by_number.end()) {
-      seen(*job, *found->second);
+      seen(*job, *found->second, began);
     } else if (began > job->watched.since) {
       not_seen(*job);
     }
@@ -184,11 +184,13 @@ void SlurmWatching::find_lost(const std::map<std::string_view, std::string_view>
   }
 }
 
-void SlurmWatching::seen(SlurmJob& job, const JobRow& row) {
+void SlurmWatching::seen(SlurmJob& job, const JobRow& row, SlurmClock::time_point began) {
   job.watched.missing = 0;
   job.paused = job_phase(row.state) == JobPhase::paused;
   switch (job_phase(row.state)) {
     case JobPhase::waiting:
+      // Its record has shown meanwhile that it runs.
+      if (job.ran && began <= job.watched.since) return;
       seen_waiting(job, row);
       return;
     case JobPhase::paused:

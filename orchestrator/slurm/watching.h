@@ -50,7 +50,7 @@ class SlurmWatching {
   void read_queue(base::ChildAnswer& answer, SlurmClock::time_point began);
   void find_lost(const std::map<std::string_view, std::string_view>& by_name,
                  SlurmClock::time_point began);
-  void seen(SlurmJob& job, const JobRow& row);
+  void seen(SlurmJob& job, const JobRow& row, SlurmClock::time_point began);
   void seen_waiting(SlurmJob& job, const JobRow& row);
   void not_seen(SlurmJob& job);
   /// `whole`: the record includes the exit code.

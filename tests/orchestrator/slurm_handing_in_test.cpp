@@ -32,8 +32,11 @@ class FakeSlurm {
     limits(1001, 10000);
     program("scontrol",
             fmt::format("echo \"$*\" >> {0}/asked\ncat {0}/limits\n", folder.path().string()));
-    program("squeue", fmt::format("cat {}/queue 2>/dev/null || true\n", folder.path().string()));
-    program("scancel", "\n");
+    // Its answer shows the queue at its start, and comes once there is no file `hold`.
+    program("squeue", fmt::format("cat {0}/queue 2>/dev/null\ntouch {0}/polled\n"
+                                  "while [ -e {0}/hold ]; do sleep 0.01; done\n",
+                                  folder.path().string()));
+    program("scancel", fmt::format("echo \"$*\" >> {}/cancelled\n", folder.path().string()));
     program("sacct", "\n");
     // The last argument is the submission's script, which is next to its number of tasks.
     program("sbatch", fmt::format(R"(for word; do last=$word; done
@@ -149,6 +152,28 @@ TEST_CASE("A Slurm job changes state as its table allows, and gets attempts whil
           job.close();
           job.submit("2");
         }) == "the job of slurm-0 gets an attempt after its end");
+}
+
+TEST_CASE("A job that begins while squeue answers is not taken for a requeued one",
+          "[orchestrator]") {
+  SlurmRun jobs(0);
+  jobs.slurm.folder.write("hold", "");
+  jobs.slurm.queue("101_0|PENDING||None|1:00|petlab.1-2-test.1\n");
+  jobs.start(1);
+  Worker& job = *jobs.workers.front();
+  jobs.until([&] { return fs::exists(jobs.slurm.folder.path() / "polled"); });
+  jobs.slurm.folder.write(
+      "runs/.slurm/petlab.1-2-test.1/0.jsonl",
+      "{\"v\":1,\"type\":\"began\",\"time\":1,\"job\":\"101_0\",\"restarts\":0,\"host\":\"n1\"}\n");
+  jobs.until([&] { return !job.waits(); });
+  fs::remove(jobs.slurm.folder.path() / "polled");
+  fs::remove(jobs.slurm.folder.path() / "hold");
+  // Until the answer of the next poll, which does know better.
+  jobs.slurm.queue("101_0|RUNNING|n1|None|1:00|petlab.1-2-test.1\n");
+  jobs.until([&] { return job.ends_by().has_value(); });
+  CHECK_FALSE(job.waits());
+  CHECK(jobs.ended.empty());
+  CHECK(jobs.slurm.lines("cancelled").empty());
 }
 
 TEST_CASE("Refused jobs are submitted again in order, in smaller arrays", "[orchestrator]") {
