@@ -195,31 +195,38 @@ void Run::Impl::start() {
   next_tick_ = context_.loop.now() + kTick;
 }
 
-// True if this run is to be detached, and jobs have all that is left of it.
+// True if this run is to be detached, and its jobs have all that they can get.
 bool Run::Impl::handed_out() const {
-  return options_.detach && state_.course.claiming() && !has_news() &&
-         state_.trials.schedule().waiting() == 0 && !(jobs_ && jobs_->any_strays()) &&
-         !others_.recovery_under_way() && !state_.slots.any([](const WorkerSlot& slot) {
-           return !slot.ready.empty() ||
-                  (slot.has_worker() &&
-                   (slot.given.empty() || slot.state() == SlotState::stopping));
-         });
+  if (!jobs_ || !options_.detach || !state_.course.claiming() || has_news() ||
+      jobs_->any_strays() || others_.recovery_under_way()) {
+    return false;
+  }
+  const bool settled = !state_.slots.any([](const WorkerSlot& slot) {
+    const bool has_trials =
+        slot.has_worker() && slot.state() != SlotState::stopping && !slot.given.empty();
+    return !slot.ready.empty() || !(has_trials || (slot.broken && !slot.has_worker()));
+  });
+  // Jobs of an earlier run get no more trials, but count as slots.
+  const bool all_given = state_.trials.schedule().waiting() == 0;
+  const bool full =
+      state_.slots.size() >= options_.slots && !claims_.can_claim(context_.loop.now(), true);
+  return settled && (all_given || full);
 }
 
 // The jobs end after what they have.
 void Run::Impl::detach() {
-  const auto now = context_.loop.now();
   std::int64_t jobs = 0;
   std::size_t trials = 0;
   for (auto& [name, slot] : state_.slots.all()) {
     if (slot.given.empty()) continue;
-    slot.close(now);
+    slot.close(context_.loop.now());
     ++jobs;
     trials += slot.given.size();
   }
-  context_.observer.note(
-      fmt::format("{} trial(s) are with {} job(s); run the same command to record their results",
-                  trials, jobs));
+  const std::size_t waiting = state_.trials.schedule().waiting();
+  context_.observer.note(fmt::format(
+      "{} trial(s) are with {} job(s){}; run the same command again to record their results",
+      trials, jobs, waiting > 0 ? fmt::format(", {} wait until these end", waiting) : ""));
 }
 
 bool Run::Impl::finished() const {

@@ -221,8 +221,10 @@ std::size_t SlotTable::equal_part(const Schedule& schedule) const {
   std::size_t trials = schedule.waiting();
   std::size_t jobs = 0;
   for (const auto& [name, slot] : slots_) {
+    const bool open = slot.state() == SlotState::empty || slot.state() == SlotState::serving;
+    if (!open || slot.broken) continue;
     trials += slot.line();
-    jobs += slot.broken ? 0 : 1;
+    ++jobs;
   }
   return launcher_.workers_stay() && jobs > 0 ? (trials + jobs - 1) / jobs : 1;
 }

@@ -206,7 +206,7 @@ class Workers(SlurmCase):
         self.addCleanup(self.node_states, "RESUME")
         done = self.end(self.begin("--slots", "2", "--detach"))
         self.assertEqual(done.code, 0, done)
-        self.assertIn("11 trial(s) are with 2 job(s); run the same command to record their results", done.err)
+        self.assertIn("11 trial(s) are with 2 job(s); run the same command again to record their results", done.err)
         self.assertEqual(len(self.cluster.jobs("PENDING")), 2)
         self.assertEqual(self.inboxes(), [6, 7])  # with a last line that ends the job
         status = self.petlab("status", "sweep.yaml", "--db", "sweep.db")
@@ -225,6 +225,20 @@ class Workers(SlurmCase):
         self.assertEqual(self.number("SELECT count(*) FROM attempts WHERE host IS NULL OR host = ''"), 0)
         self.check_rebuild()
 
+    def test_a_detached_run_does_not_wait_for_jobs_of_an_earlier_one(self):
+        self.node_states("DRAIN")
+        self.addCleanup(self.node_states, "RESUME")
+        for seeds, slots, said in ((3, 2, "3 trial(s) are with 2 job(s);"),
+                                   (9, 2, "3 trial(s) are with 2 job(s), 6 wait until these end;"),
+                                   (9, 4, "9 trial(s) are with 4 job(s);")):
+            self.sweep(seeds, "{steps: 2, step_ms: 50}")
+            done = self.end(self.begin("--slots", str(slots), "--detach"))
+            self.assertEqual(done.code, 0, done)
+            self.assertIn(said, done.err)
+        self.node_states("RESUME")
+        self.check_complete(self.end(self.begin()), 9)
+        self.assertEqual(len(self.attempt_folders()), 9)
+
     def test_a_run_continues_what_a_detached_one_began(self):
         self.sweep(8, "{steps: 20, step_ms: 100}", "when:\n  - {if: {seed: 3}, set: {user.behaviour: crash}}\n")
         done = self.end(self.begin("--slots", "2", "--detach"))
@@ -242,6 +256,20 @@ class Workers(SlurmCase):
             done = self.end(self.begin(*options))
             self.assertEqual(done.code, 2, done)
             self.assertIn(said, done.err)
+
+    def test_a_trial_cut_off_by_the_time_limit_of_its_job_continues_in_another(self):
+        self.sweep(2, "{steps: 60, step_ms: 1000, checkpoint_every: 1}",
+                   "when:\n  - {if: {seed: 1}, set: {user.steps: 15}}\n")
+        done = self.end(self.begin("--slots", "1", "--slurm-time", "1"), timeout=300)
+        self.check_complete(done, 2)
+        rows = self.query(ATTEMPTS.replace("ORDER BY", "WHERE seed = 2 ORDER BY"))
+        self.assertEqual([row["outcome"] for row in rows], ["stopped", "finished"])
+        self.assertIn("time limit", rows[0]["reason"])
+        self.assertGreater(rows[1]["resume_step"], 20)
+        self.assertNotEqual(rows[0]["job"], rows[1]["job"])
+        # The first trial ran in the job whose end cut the second off.
+        first = self.query(ATTEMPTS.replace("ORDER BY", "WHERE seed = 1 ORDER BY"))
+        self.assertEqual([row["job"] for row in first], [rows[0]["job"]])
 
     def test_a_job_that_gets_no_trial_ends_and_another_trains_the_retry(self):
         self.sweep(2, "{steps: 4, step_ms: 100}",
