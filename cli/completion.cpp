@@ -181,7 +181,7 @@ std::vector<std::string> candidates(CLI::App& root, const std::vector<std::strin
     }
   }
   if (command == "help") {
-    all.emplace_back("fields");
+    all.insert(all.end(), {"fields", "slurm"});
     for (const Subcommand& row : subcommands()) all.emplace_back(row.name);
   } else if (command == "completion") {
     all = {"bash", "zsh", "fish"};

@@ -133,6 +133,9 @@ grid: {seed: [1, 2, 3]}
     def test_help_and_completion_list_every_command_and_word(self):
         self.assertIn("--where", self.petlab("help", "results").out)
         self.assertIn("training.learning_rate", self.petlab("help", "fields").out)
+        for option in re.findall(r"--slurm-\w+|--detach", self.petlab("help", "run").out):
+            self.assertIn(f"  {option} ", self.petlab("help", "slurm").out)
+            self.assertIn(f"  {option} ".replace("-", "\\-"), self.petlab("help", "--man").out)
         self.assertIn("results", self.petlab("help").out)
         self.assertIn('did you mean "results"', self.petlab("help", "reslts").err)
         page = self.petlab("help", "--man").out
