@@ -26,16 +26,14 @@ class Judge {
       : rule_(rule), text_(text), all_(all), own_(all[own]), validation_(validation) {}
 
   std::optional<std::string> judge() const {
-    if (!has_come(own_)) return std::nullopt;
+    if (!has_come(own_) || !judges_after(rule_, validation_)) return std::nullopt;
     switch (rule_.kind) {
       case EarlyStopRule::Kind::halving:
-        return std::ranges::count(rule_.at, static_cast<std::int64_t>(validation_)) > 0
-                   ? by_halving()
-                   : std::nullopt;
+        return by_halving();
       case EarlyStopRule::Kind::median:
-        return is_after() ? by_median() : std::nullopt;
+        return by_median();
       case EarlyStopRule::Kind::paired:
-        return is_after() ? by_pairs() : std::nullopt;
+        return by_pairs();
     }
     return std::nullopt;
   }
@@ -43,7 +41,6 @@ class Judge {
  private:
   bool has_come(const ComparedTrial& trial) const { return trial.scores.size() >= validation_; }
   Score score(const ComparedTrial& trial) const { return trial.scores[validation_ - 1]; }
-  bool is_after() const { return static_cast<std::int64_t>(validation_) >= rule_.after; }
 
   std::optional<std::string> by_halving() const {
     std::vector<Score> scores;
@@ -53,8 +50,9 @@ class Judge {
     const double share = static_cast<double>(scores.size()) * rule_.keep;
     const auto kept = static_cast<std::size_t>(std::floor(share + 1e-9));
     if (kept == 0) return std::nullopt;
-    std::sort(scores.begin(), scores.end(), std::greater<>());
-    const Score needed = scores[kept - 1];
+    const auto last = scores.begin() + static_cast<std::ptrdiff_t>(kept - 1);
+    std::nth_element(scores.begin(), last, scores.end(), std::greater<>());
+    const Score needed = *last;
     if (score(own_) >= needed) return std::nullopt;
     return fmt::format("{} is not among the best {} of {} trials, which have {} or {}", own_text(),
                        kept, scores.size(), shown(needed), text_.factor < 0 ? "less" : "more");
@@ -66,9 +64,10 @@ class Judge {
       if (has_come(trial) && &trial != &own_) others.push_back(score(trial));
     }
     if (others.size() < kFewestForMedian) return std::nullopt;
-    std::sort(others.begin(), others.end());
-    const Score low = others[(others.size() - 1) / 2];
-    const Score high = others[others.size() / 2];
+    const auto middle = others.begin() + static_cast<std::ptrdiff_t>(others.size() / 2);
+    std::nth_element(others.begin(), middle, others.end());
+    const Score high = *middle;
+    const Score low = others.size() % 2 == 0 ? *std::max_element(others.begin(), middle) : high;
     const Score median = low && high ? std::midpoint(*low, *high) : low;
     if (score(own_) >= median) return std::nullopt;
     return fmt::format("{} is worse than {}, the median of {} other trials", own_text(),
@@ -157,6 +156,12 @@ double fewest_validations(const EarlyStopRule& rule, double trials, std::int64_t
 }
 
 }  // namespace
+
+bool judges_after(const EarlyStopRule& rule, std::size_t validation) {
+  const auto number = static_cast<std::int64_t>(validation);
+  return rule.kind == EarlyStopRule::Kind::halving ? std::ranges::count(rule.at, number) > 0
+                                                   : number >= rule.after;
+}
 
 std::string comparison_group(const sweeps::TrialConfig& config) {
   return fmt::format("{}\n{} {} {} {} {}", fmt::join(config.tasks, "\n"), config.training.epochs,

@@ -34,6 +34,9 @@ struct ScoreText {
 inline constexpr std::size_t kFewestForMedian = 4;
 inline constexpr std::size_t kFewestPairs = 3;
 
+/// True if the rule judges trials after that validation (from 1).
+bool judges_after(const sweeps::EarlyStopRule& rule, std::size_t validation);
+
 /// Judges a trial by the scores known now: the reason for stopping it after its `validation`-th
 /// validation (from 1), or nothing if it continues. It continues if too few others have come as far
 /// and if it ties. `all` includes the trial itself, whose index is `own`.

@@ -105,6 +105,8 @@ std::size_t EarlyStops::add(Trial& trial, const ValidationScore& score) {
 
 bool EarlyStops::judge(std::size_t trial, const results::AttemptRef& attempt,
                        std::size_t validation, Changes& changes) {
+  // Collecting all trials for each validation would take long in a large sweep.
+  if (!judges_after(*context_.sweep.early_stop, validation)) return false;
   if (trials_[trial].stopped_in || state_.trials.at(trial).cancelled) return false;
   std::vector<ComparedTrial> all;
   std::size_t own = 0;
