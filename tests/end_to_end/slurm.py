@@ -418,6 +418,26 @@ class Faults(SlurmCase):
         self.assertIn("--slurm-setup ended with exit code 127: no-such-module", done.err)
         self.check_complete(self.end(self.start(*words, "module load cuda 12")), 3)
 
+    def test_a_worker_in_a_container_is_stopped_and_resumes(self):
+        """With a stand-in for Apptainer that enters namespaces of its own."""
+        self.sweep(1, "{steps: 40, step_ms: 200, checkpoint_every: 1}")
+        self.write("image.sif", "")
+        container = self.write("bin/apptainer", "#!/bin/sh\n"
+                               '[ "$1 $2" = "exec --nv" ] && [ -f "$3" ] || exit 9\n'
+                               "case $3 in /*) ;; *) exit 8;; esac\n"
+                               'shift 3\nexec unshare --map-root-user --mount --ipc --uts "$@"\n')
+        container.chmod(0o755)
+        words = self.words()
+        words[words.index(str(PROGRAMS / "scripted-worker"))] = f"{container} exec --nv image.sif {PROGRAMS}/scripted-worker"
+        run = self.start(*words)
+        self.until("SELECT count(*) FROM attempts WHERE checkpoint_step > 2", 1)
+        run.send_signal(signal.SIGTERM)
+        self.assertEqual(self.end(run).code, 3)
+        self.check_complete(self.end(self.start(*words)), 1)
+        attempts = self.query(ATTEMPTS)
+        self.assertEqual([row["outcome"] for row in attempts], ["stopped", "finished"])
+        self.assertGreater(attempts[1]["resume_step"], 2)
+
     def test_a_requeued_job_becomes_a_new_attempt(self):
         self.sweep(1, "{steps: 24, step_ms: 250, checkpoint_every: 2}")
         run = self.begin("--slurm-arg=--requeue")
