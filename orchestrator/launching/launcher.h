@@ -144,7 +144,8 @@ struct LeftJob {
   std::string name;       // for the launcher
   std::int64_t task = 0;  // likewise
   std::string number;     // likewise; empty: not recorded
-  std::string host;       // where it began; empty: it has not
+  std::string job;        // as Worker::launch() names it, and its host; empty: it has not begun
+  std::string host;
   std::vector<std::filesystem::path> given;
   bool has_others = false;  // it also has attempts that this run does not watch
 };

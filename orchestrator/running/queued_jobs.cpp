@@ -26,7 +26,7 @@ void QueuedJobs::adopt_orphans() {
   for (Orphans& orphans : take_orphans(context_.store, context_.options.runs, context_.here,
                                        context_.options.owner, wanted)) {
     std::vector<LeftJob> left = queue_.take_left(orphans.owner);
-    record_hosts(left, orphans.attempts);
+    record_launches(left, orphans.attempts);
     OpenAttempts open;
     for (const results::AttemptFacts& attempt : orphans.attempts) {
       if (wanted(attempt) && settle_without_worker(attempt)) {
@@ -64,21 +64,35 @@ void QueuedJobs::replan(const results::AttemptFacts& facts) {
   if (trial) state_.trials.replan(*trial);
 }
 
-// A job that was given attempts while it waited had no host yet.
-void QueuedJobs::record_hosts(const std::vector<LeftJob>& left,
-                              std::vector<results::AttemptFacts>& attempts) {
-  std::map<std::filesystem::path, std::string> hosts;  // by attempt folder
+// Stores the launches that a dead run had logged, or had not come to log, and the hosts of jobs
+// that it gave attempts while they waited.
+void QueuedJobs::record_launches(const std::vector<LeftJob>& left,
+                                 std::vector<results::AttemptFacts>& attempts) {
+  std::map<std::filesystem::path, const LeftJob*> jobs;  // by attempt folder
   for (const LeftJob& job : left) {
-    for (const std::filesystem::path& folder : job.given) hosts[folder] = job.host;
+    for (const std::filesystem::path& folder : job.given) jobs[folder] = &job;
   }
   results::Batch batch = context_.store.begin();
   for (results::AttemptFacts& facts : attempts) {
-    const auto host = hosts.find(directory_of(facts).folder());
-    if (host == hosts.end() || host->second.empty()) continue;
-    if (!facts.launch || !facts.launch->host.empty()) continue;
-    facts.launch->host = host->second;
-    protocol::log_launch(directory_of(facts), *facts.launch);
-    batch.record_launch(facts.attempt, *facts.launch);
+    const protocol::TrialDirectory directory = directory_of(facts);
+    const auto found = jobs.find(directory.folder());
+    if (found == jobs.end() || !std::filesystem::exists(directory.folder())) continue;
+    const LeftJob& job = *found->second;
+    // The database has no digests of code in a launch, so the log's goes first.
+    std::optional<results::Launch> logged = protocol::read_attempt_log(directory).launch;
+    if (!logged) logged = facts.launch;
+    if (!logged && job.job.empty()) continue;
+    results::Launch launch = logged.value_or(results::Launch());
+    if (!logged) launch.time = context_.loop.wall_seconds();
+    if (launch.job.empty()) launch.job = job.job;
+    if (launch.host.empty()) launch.host = job.host;
+    const bool is_stored =
+        facts.launch && facts.launch->job == launch.job && facts.launch->host == launch.host;
+    if (!is_stored) {
+      if (logged != launch) protocol::log_launch(directory, launch);
+      batch.record_launch(facts.attempt, launch);
+    }
+    facts.launch = launch;
   }
   batch.commit();
 }

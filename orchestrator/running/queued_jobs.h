@@ -50,7 +50,8 @@ class QueuedJobs {
   };
   protocol::TrialDirectory directory_of(const results::AttemptFacts& facts) const;
   void replan(const results::AttemptFacts& facts);
-  void record_hosts(const std::vector<LeftJob>& left, std::vector<results::AttemptFacts>& attempts);
+  void record_launches(const std::vector<LeftJob>& left,
+                       std::vector<results::AttemptFacts>& attempts);
   bool settle_without_worker(const results::AttemptFacts& attempt);
   void adopt(LeftJob& job, OpenAttempts& open);
   void adopt(const LeftJob& job, const std::string& name,

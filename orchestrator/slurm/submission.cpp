@@ -262,10 +262,13 @@ std::vector<LeftJob> tasks_of(const std::filesystem::path& runs, const std::stri
     const std::int64_t count = whole_number(base::trimmed(tasks)).value_or(0);
     const std::string number(base::trimmed(content(folder / kNumber)));
     for (std::int64_t task = 0; task < count; ++task) {
-      LeftJob& left = found.emplace_back(LeftJob{id, task, number, {}, {}});
+      LeftJob& left = found.emplace_back(LeftJob{id, task, number, {}, {}, {}});
       const TaskFiles files(runs, id, task);
       std::istringstream in(content(files.inbox));
-      if (const std::optional<JobLog> log = read_job_log(files.record)) left.host = log->host;
+      if (const std::optional<JobLog> log = read_job_log(files.record)) {
+        left.job = log->job;
+        left.host = log->host;
+      }
       for (std::string line; std::getline(in, line) && !in.eof();) {
         if (line.starts_with('/')) left.given.emplace_back(line);
       }
