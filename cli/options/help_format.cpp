@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kHelpWidth = 80;
 constexpr std::size_t kNameWidth = 28;  // width of the column of option names
 constexpr std::size_t kCommandWidth = 14;
-constexpr std::size_t kSubjectWidth = 9;  // width of the column of subjects of brief options
+constexpr std::size_t kMetricWidth = 9;  // width of the column of metrics
 
 // Prints `left`, then `text` in its own column, wrapped between words.
 std::string two_columns(std::string left, std::string_view text, std::size_t column) {
@@ -111,7 +111,7 @@ class HelpFormat : public CLI::Formatter {
       for (const CLI::Option* option : options) result += make_option(option, true);
       return result;
     }
-    if (group == kMetricOptions) return by_subject(group, options);
+    if (group == kMetricOptions) return by_metric(group, options);
     if (group != kSlurmOptions) {
       return CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
     }
@@ -121,8 +121,8 @@ class HelpFormat : public CLI::Formatter {
   }
 
   // The names of the options, a line for each metric.
-  std::string by_subject(const std::string& group,
-                         const std::vector<const CLI::Option*>& options) const {
+  std::string by_metric(const std::string& group,
+                        const std::vector<const CLI::Option*>& options) const {
     std::vector<std::pair<std::string, std::vector<std::string>>> lines;
     for (const CLI::Option* option : options) {
       const std::string& text = option->get_description();
@@ -140,10 +140,10 @@ class HelpFormat : public CLI::Formatter {
       if (names.size() == 1) {
         alone += (alone.empty() ? "" : " ") + text;
       } else {
-        result += two_columns("  " + subject, text, kSubjectWidth);
+        result += two_columns("  " + subject, text, kMetricWidth);
       }
     }
-    if (!alone.empty()) result += two_columns("  other", alone, kSubjectWidth);
+    if (!alone.empty()) result += two_columns("  other", alone, kMetricWidth);
     return result;
   }
 
