@@ -36,14 +36,15 @@ std::vector<pid_t> guardians_of(pid_t orchestrator) {
   return guardians;
 }
 
-// A run of one trial, with the pids of its processes. The trial takes about three seconds, counts
-// its SIGTERMs in a file and takes half a second for its checkpoint when it is asked to stop.
+// A run of one trial, with the pids of its processes. The trial takes about eight seconds, longer
+// than the next run needs to begin on a busy machine. It counts its SIGTERMs in a file and takes
+// half a second for its checkpoint when it is asked to stop.
 class Dying {
  public:
   Dying()
       : stops_(folder_.path() / "stops"),
         sweep(
-            fmt::format("  a: {{seed: 1, user: {{steps: 150, step_ms: 20, checkpoint_every: 1000, "
+            fmt::format("  a: {{seed: 1, user: {{steps: 400, step_ms: 20, checkpoint_every: 1000, "
                         "stop_ms: 500, stops: {}}}}}\n",
                         stops_.string())),
         run_([this] { return run_sweep(); }) {
