@@ -576,9 +576,9 @@ exit 1""")
         done = self.end(self.begin())
         self.check_complete(done, 6)
         self.assertEqual(len(self.attempt_folders()), 6)
-        # The jobs of the lost answer were found by name, so each trial got one job.
+        # The jobs of the lost answer were found by name, not submitted again. A job may take a second trial.
         arrays = re.findall(r"--array=0-(\d+)", (self.root / "asked").read_text())
-        self.assertEqual(sum(int(last) + 1 for last in arrays), 6, arrays)
+        self.assertLessEqual(sum(int(last) + 1 for last in arrays), 6, arrays)
 
     def test_an_orchestrator_that_dies_around_sbatch_leaves_no_duplicates(self):
         for point in ("submission_written", "submitted", "given", "launch_logged"):
