@@ -20,11 +20,10 @@
 #include "trainer/backbones/encoder.h"
 #include "trainer/compute/device_kernels.h"
 #include "trainer/compute/devices.h"
-#include "trainer/compute/dropout_draws.h"
 #include "trainer/compute/products.h"
-#include "trainer/compute/tensors.h"
 #include "trainer/training/evaluation.h"
 #include "trainer/training/optimizer.h"
+#include "trainer/training/step.h"
 #include "trainer/worker/product_choice.h"
 
 using namespace petlab;
@@ -72,38 +71,35 @@ std::vector<std::vector<std::int64_t>> read_lengths(const std::string& file) {
   return batches;
 }
 
-/// Batches of the same lengths for `trials` trials that train together.
-PackedBatch batch_of(std::vector<std::int64_t> lengths, std::int64_t trials) {
-  std::sort(lengths.begin(), lengths.end());
-  PackedBatch batch;
-  PackedSequences& packed = batch.input.sequences;
-  packed.trial_sequences = {0};
-  for (std::int64_t k = 0; k < trials; ++k) {
-    std::int64_t example = 0;
+/// A split with examples of these lengths, in two classes.
+TokenisedSplit split_of(const std::vector<std::vector<std::int64_t>>& batches) {
+  TokenisedSplit split;
+  split.offsets.push_back(0);
+  for (const auto& lengths : batches) {
     for (const std::int64_t length : lengths) {
       for (std::int64_t i = 0; i < length; ++i) {
-        packed.ids.push_back(100 + (static_cast<std::int64_t>(packed.ids.size()) * 7919) % 50000);
+        split.ids.push_back(static_cast<std::int32_t>(100 + (split.ids.size() * 7919) % 50000));
       }
-      packed.offsets.push_back(static_cast<std::int64_t>(packed.ids.size()));
-      packed.examples.push_back(example);
-      batch.classes.push_back(example++ % 2);
+      split.offsets.push_back(static_cast<std::int64_t>(split.ids.size()));
+      split.classes.push_back(static_cast<std::int32_t>(split.classes.size() % 2));
     }
-    packed.trial_sequences.push_back(packed.sequences());
   }
-  return batch;
+  split.type_ids.assign(split.ids.size(), 0);
+  return split;
 }
 
 std::int64_t anonymous_kib() { return process_kib("smaps_rollup", "Anonymous:"); }
 
-/// The model that a worker trains, with CoLA's head: a ProPETL module or the full backbone.
-TrialModel trial_model(const Backbone& encoder, const std::string& kind = "adapter",
-                       std::int64_t trials = 1) {
+/// The trial that a worker trains, with CoLA's head: a ProPETL module or the full backbone.
+sweeps::TrialConfig config_of(const std::string& kind) {
   sweeps::TrialConfig config = sweeps::default_config(kind);
   config.module.share = kind != "full_finetuning";
   config.module.mask = config.module.share ? metrics::MaskKind::learned : metrics::MaskKind::none;
-  std::vector<std::uint64_t> seeds(static_cast<std::size_t>(trials));
-  std::iota(seeds.begin(), seeds.end(), 42);
-  return TrialModel(config, {*sweeps::find_task("cola")}, encoder, seeds);
+  return config;
+}
+
+TrialModel trial_model(const Backbone& encoder) {
+  return TrialModel(config_of("adapter"), {*sweeps::find_task("cola")}, encoder);
 }
 
 /// The options of `step`.
@@ -128,48 +124,41 @@ int time_steps(const Steps& of) {
       of.backbone.empty() ? std::make_unique<const Encoder>(random_encoder(placement))
                           : load_backbone(of.backbone, placement);
   const Backbone& encoder = *loaded;
-  const at::Device device = encoder.placement().device;
-  TrialModel model = trial_model(encoder, of.module, of.trials);
-  AdamW optimizer(model.parameters(), {}, of.trials);
-  const auto trials = static_cast<std::size_t>(of.trials);
-  Dropout dropout;
-  dropout.hidden = encoder.dropout_rates().hidden;
-  dropout.attention = encoder.dropout_rates().attention;
-  dropout.seeds.resize(trials);
-  std::iota(dropout.seeds.begin(), dropout.seeds.end(), 42);
-  if (!device.is_cpu()) {
-    dropout.round_keys = dropout_round_keys(dropout.seeds, encoder.shape().encoder_layers, device);
+  const std::vector<std::vector<std::int64_t>> batches = read_lengths(of.lengths);
+  const TokenisedSplit split = split_of(batches);
+  const SharedTasks tasks(std::vector<TaskRun>{{*sweeps::find_task("cola"), split, split, split}});
+  sweeps::TrialConfig config = config_of(of.module);
+  config.training.batch_size = static_cast<std::int64_t>(batches.front().size());
+  config.training.steps = of.warm + static_cast<std::int64_t>(batches.size());
+  std::vector<std::unique_ptr<TrainingTrial>> gang;
+  std::vector<TrainingTrial*> trials;
+  for (std::int64_t k = 0; k < of.trials; ++k) {
+    config.seed = {static_cast<std::uint64_t>(42 + k)};
+    gang.push_back(std::make_unique<TrainingTrial>(config, tasks, encoder, LoopObserver()));
+    trials.push_back(gang.back().get());
   }
 
-  const auto batches = read_lengths(of.lengths);
   const std::int64_t before_kib = process_kib("status", "VmRSS:");
   std::vector<double> seconds;
   double processor = 0;
   std::int64_t examples = 0;
   std::int64_t tokens = 0;
   double loss_value = 0;
-  const auto run = [&](const std::vector<std::int64_t>& lengths, bool counted) {
+  for (std::int64_t step = 0; step < config.training.steps; ++step) {
     const Stopwatch watch;
-    const PackedBatch batch = batch_of(lengths, of.trials);
-    ++dropout.step;
-    optimizer.zero_gradients();
-    model.merge(0);
-    const Tensor loss = at::stack(model.objective(0).losses(model.pass(&dropout), batch)).sum() /
-                        static_cast<double>(lengths.size());
-    loss.backward();
-    model.gather(0);
-    optimizer.clip(std::vector<double>(trials, 1.0));
-    optimizer.step(std::vector<Rates>(trials, {1e-4, 3e-3}));
-    loss_value = loss.item<double>();
-    if (!counted) return;
-    seconds.push_back(watch.seconds());
-    processor += watch.processor_seconds();
-    examples += batch.size();
-    tokens += batch.input.sequences.tokens();
-  };
-  for (int i = 0; i < of.warm; ++i)
-    run(batches[static_cast<std::size_t>(i) % batches.size()], false);
-  for (const auto& lengths : batches) run(lengths, true);
+    loss_value = take_step(trials).sum().item<double>();
+    const double taken = watch.seconds(), processor_taken = watch.processor_seconds();
+    if (step >= of.warm) {
+      seconds.push_back(taken);
+      processor += processor_taken;
+      for (TrainingTrial* const trial : trials) {
+        const StepExamples drawn = trial->order().at(step);
+        examples += static_cast<std::int64_t>(drawn.examples.size());
+        for (const std::int64_t example : drawn.examples) tokens += split.tokens(example);
+      }
+    }
+    for (TrainingTrial* const trial : trials) trial->finish_step();
+  }
   const double total = std::accumulate(seconds.begin(), seconds.end(), 0.0);
   std::cout
       << nlohmann::ordered_json{{"examples_per_second", static_cast<double>(examples) / total},
@@ -194,18 +183,7 @@ int time_evaluation(const std::string& file, int threads) {
   at::set_num_threads(threads);
   const Encoder encoder = random_encoder();
   TrialModel model = trial_model(encoder);
-  TokenisedSplit split;
-  split.offsets.push_back(0);
-  for (const auto& line : read_lengths(file)) {
-    for (const std::int64_t length : line) {
-      for (std::int64_t i = 0; i < length; ++i) {
-        split.ids.push_back(static_cast<std::int32_t>(100 + (split.ids.size() * 7919) % 50000));
-      }
-      split.offsets.push_back(static_cast<std::int64_t>(split.ids.size()));
-      split.classes.push_back(0);
-    }
-  }
-  split.type_ids.assign(split.ids.size(), 0);
+  const TokenisedSplit split = split_of(read_lengths(file));
   const std::atomic<bool> stop = false;
   TokenisedSplit first = split;  // compiles what a process compiles once, outside the timing
   first.offsets.resize(std::min<std::size_t>(first.offsets.size(), 33));

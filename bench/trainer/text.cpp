@@ -28,7 +28,7 @@ std::unique_ptr<Module> propetl_adapter(const T5& model) {
   request.config = sweeps::default_config("adapter").module;
   request.config.share = true;
   request.config.mask = metrics::MaskKind::learned;
-  request.seeds = {42};
+  request.seed = 42;
   return make_module(request, model);
 }
 
@@ -88,7 +88,7 @@ void time_text_steps(const TextSteps& options) {
     loss.backward();
     module->gather();
     optimizer.clip(1.0);
-    optimizer.step(3e-4, 3e-3);
+    optimizer.step({3e-4, 3e-3});
     loss_value = loss.item<double>();
     return sources.tokens() + targets.tokens();
   };

@@ -62,7 +62,7 @@ void store_model(TrialModel& model, const sweeps::TrialConfig& config,
     artifact.module = sweeps::module_storage(config, model.backbone().shape());
   }
   for (const sweeps::TaskDeclaration& task : tasks) artifact.labels[task.name] = task.classes;
-  for (const StoredTensor& tensor : model.module().stored(0)) {
+  for (const StoredTensor& tensor : model.module().stored()) {
     if (!tensor.masks.defined()) {
       artifact.values.push_back(dense(tensor.name, tensor.values));
       continue;
@@ -83,7 +83,7 @@ void store_model(TrialModel& model, const sweeps::TrialConfig& config,
     if (tensor.task_masks.defined()) store_mask(".task_mask", tensor.task_masks);
   }
   for (std::size_t t = 0; t < tasks.size(); ++t) {
-    for (const StoredTensor& tensor : model.objective(t).stored(0)) {
+    for (const StoredTensor& tensor : model.objective(t).stored()) {
       artifact.head.push_back(dense(tasks[t].name + "." + tensor.name, tensor.values));
     }
   }
@@ -94,7 +94,7 @@ TrialModel load_model(const Artifact& artifact, const sweeps::TrialConfig& confi
                       const Pretrained& pretrained) {
   const at::NoGradGuard no_grad;
   TrialModel model(config, tasks, pretrained);
-  for (const StoredTensor& tensor : model.module().stored(0)) {
+  for (const StoredTensor& tensor : model.module().stored()) {
     const std::vector<std::int64_t> shape = tensor.values.sizes().vec();
     if (!tensor.masks.defined()) {
       fill(tensor.values, find(artifact.values, tensor.name, shape));
@@ -114,7 +114,7 @@ TrialModel load_model(const Artifact& artifact, const sweeps::TrialConfig& confi
     if (tensor.task_masks.defined()) load_mask(".task_mask", tensor.task_masks);
   }
   for (std::size_t t = 0; t < tasks.size(); ++t) {
-    for (const StoredTensor& tensor : model.objective(t).stored(0)) {
+    for (const StoredTensor& tensor : model.objective(t).stored()) {
       fill(tensor.values,
            find(artifact.head, tasks[t].name + "." + tensor.name, tensor.values.sizes().vec()));
     }

@@ -83,7 +83,7 @@ Tensor times_multipliers(const Tensor& x, const DropoutPlace& at) {
 Dropout Dropout::of_trial(std::int64_t k) const {
   Dropout result = *this;
   result.seeds = {seeds[static_cast<std::size_t>(k)]};
-  if (round_keys.defined()) result.round_keys = round_keys.narrow(-1, k, 1);
+  if (round_keys.defined()) result.round_keys = round_keys.narrow(-1, k, 1).contiguous();
   return result;
 }
 

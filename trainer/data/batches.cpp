@@ -87,60 +87,52 @@ TokenisedSplit tokenise_texts(const Split& split, const sweeps::TaskDeclaration&
   return result;
 }
 
-PackedBatch pack_trials(const TokenisedSplit& split,
-                        std::span<const std::vector<std::int64_t>> examples) {
+PackedBatch pack(const TokenisedSplit& split, std::span<const std::int64_t> examples) {
   PackedBatch batch;
   batch.kind = split.kind;
   PackedSequences& packed = batch.input.sequences;
-  packed.trial_sequences = {0};
-  batch.targets.trial_sequences = {0};
-  for (const std::vector<std::int64_t>& of_trial : examples) {
-    for (const std::int64_t example : of_trial) {
-      const auto index = static_cast<std::size_t>(example);
-      append_tokens(split.ids, split.offsets, example, packed);
-      batch.input.type_ids.insert(batch.input.type_ids.end(),
-                                  split.type_ids.begin() + split.offsets[index],
-                                  split.type_ids.begin() + split.offsets[index + 1]);
-      if (!split.target_offsets.empty()) {
-        append_tokens(split.target_ids, split.target_offsets, example, batch.targets);
-      }
-      if (split.kind == sweeps::TaskKind::regression) {
-        batch.scores.push_back(split.scores[index]);
-      } else if (split.kind == sweeps::TaskKind::classification) {
-        batch.classes.push_back(split.classes[index]);
-      }
+  for (const std::int64_t example : examples) {
+    const auto index = static_cast<std::size_t>(example);
+    append_tokens(split.ids, split.offsets, example, packed);
+    batch.input.type_ids.insert(batch.input.type_ids.end(),
+                                split.type_ids.begin() + split.offsets[index],
+                                split.type_ids.begin() + split.offsets[index + 1]);
+    if (!split.target_offsets.empty()) {
+      append_tokens(split.target_ids, split.target_offsets, example, batch.targets);
     }
-    packed.trial_sequences.push_back(packed.sequences());
-    batch.targets.trial_sequences.push_back(batch.targets.sequences());
+    if (split.kind == sweeps::TaskKind::regression) {
+      batch.scores.push_back(split.scores[index]);
+    } else if (split.kind == sweeps::TaskKind::classification) {
+      batch.classes.push_back(split.classes[index]);
+    }
   }
+  packed.trial_sequences.back() = packed.sequences();
+  batch.targets.trial_sequences.back() = batch.targets.sequences();
   return batch;
 }
 
-PackedBatch pack(const TokenisedSplit& split, std::span<const std::int64_t> examples) {
-  const std::vector<std::int64_t> of_trial(examples.begin(), examples.end());
-  return pack_trials(split, {&of_trial, 1});
-}
-
-EncoderInput part_of_trial(const EncoderInput& input, std::int64_t trial) {
-  const PackedSequences& all = input.sequences;
-  const std::int64_t from = all.trial_sequences[static_cast<std::size_t>(trial)];
-  const std::int64_t to = all.trial_sequences[static_cast<std::size_t>(trial) + 1];
-  const std::int64_t first = all.offsets[static_cast<std::size_t>(from)];
-  const std::int64_t last = all.offsets[static_cast<std::size_t>(to)];
-  const auto tokens = [&](const std::vector<std::int64_t>& of) {
-    return of.empty() ? of : std::vector<std::int64_t>(of.begin() + first, of.begin() + last);
+PackedBatch joined(std::span<const PackedBatch> batches) {
+  PackedBatch all;
+  all.input.sequences.trial_sequences = {0};
+  all.targets.trial_sequences = {0};
+  const auto append = [](const auto& from, auto& to) {
+    to.insert(to.end(), from.begin(), from.end());
   };
-  EncoderInput part;
-  part.sequences.ids = tokens(all.ids);
-  part.type_ids = tokens(input.type_ids);
-  part.position_ids = tokens(input.position_ids);
-  for (std::int64_t s = from; s < to; ++s) {
-    const auto i = static_cast<std::size_t>(s);
-    part.sequences.offsets.push_back(all.offsets[i + 1] - first);
-    part.sequences.examples.push_back(all.examples[i]);
+  const auto append_sequences = [&](const PackedSequences& from, PackedSequences& to) {
+    const std::int64_t before = to.tokens();
+    append(from.ids, to.ids);
+    append(from.examples, to.examples);
+    for (std::size_t s = 1; s < from.offsets.size(); ++s) {
+      to.offsets.push_back(before + from.offsets[s]);
+    }
+    to.trial_sequences.push_back(to.sequences());
+  };
+  for (const PackedBatch& batch : batches) {
+    append_sequences(batch.input.sequences, all.input.sequences);
+    append(batch.input.type_ids, all.input.type_ids);
+    append_sequences(batch.targets, all.targets);
   }
-  part.sequences.trial_sequences = {0, to - from};
-  return part;
+  return all;
 }
 
 std::vector<std::int64_t> counted_positions(const PackedSequences& sequences,

@@ -58,12 +58,9 @@ struct PackedBatch {
 
 /// Packs the examples listed in `examples`, in that order, for one trial.
 PackedBatch pack(const TokenisedSplit& split, std::span<const std::int64_t> examples);
-/// The same for several trials together: examples[k] are trial k's.
-PackedBatch pack_trials(const TokenisedSplit& split,
-                        std::span<const std::vector<std::int64_t>> examples);
-
-/// Trial k's part of an input.
-EncoderInput part_of_trial(const EncoderInput& input, std::int64_t trial);
+/// The inputs and target texts of several trials' batches in one, for a pass that they share:
+/// batches[k] is trial k's. It has no classes and scores.
+PackedBatch joined(std::span<const PackedBatch> batches);
 
 /// The position of each token in its sequence, from `first_position`
 /// (EncoderConfig::first_position()). RoBERTa's positions begin after its pad id; a pad token

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "trainer/backbones/blocks.h"
+#include "trainer/compute/operations.h"
 #include "trainer/modules/module.h"
 
 namespace petlab::trainer {
@@ -33,14 +34,13 @@ class Adapter final : public Module {
         up_(weight_plan(request, "up.weight", at.layers, {at.width_out, request.config.bottleneck}),
             request.placement),
         up_bias_(bias_plan(request, "up.bias", at.layers, at.width_out), request.placement) {
-    init_normal(down_.values(), request.seeds, Init::adapter_down, form.deviation);
-    init_normal(up_.values(), request.seeds, Init::adapter_up, form.deviation);
+    init_normal(down_.values(), request.seed, Init::adapter_down, form.deviation);
+    init_normal(up_.values(), request.seed, Init::adapter_up, form.deviation);
     const auto bound = [](std::int64_t n) { return 1 / std::sqrt(static_cast<double>(n)); };
     const double by_width = bound(at.width_out);
     const double by_bottleneck = bound(request.config.bottleneck);
-    init_masks(down_, request.seeds, Init::adapter_down,
-               form.transposed ? by_bottleneck : by_width);
-    init_masks(up_, request.seeds, Init::adapter_up, form.transposed ? by_width : by_bottleneck);
+    init_masks(down_, request.seed, Init::adapter_down, form.transposed ? by_bottleneck : by_width);
+    init_masks(up_, request.seed, Init::adapter_up, form.transposed ? by_width : by_bottleneck);
   }
 
   std::vector<MaskedWeight*> weights() override { return {&down_, &down_bias_, &up_, &up_bias_}; }
@@ -50,9 +50,8 @@ class Adapter final : public Module {
   Tensor after_dropout(const SubLayerOutput& at) const override {
     const std::int64_t l = at.place.layer;
     const Tensor inner =
-        activate(trial_linear(at.sum, down_.layer(l), down_bias_.layer(l), at.place.trial_rows),
-                 activation_);
-    return trial_linear(inner, up_.layer(l), up_bias_.layer(l), at.place.trial_rows);
+        activate(apply_linear(at.sum, down_.layer(l), down_bias_.layer(l)), activation_);
+    return apply_linear(inner, up_.layer(l), up_bias_.layer(l));
   }
 
  private:

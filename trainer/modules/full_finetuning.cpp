@@ -3,32 +3,25 @@
 namespace petlab::trainer {
 namespace {
 
-/// Trains every weight of the backbone, on a copy for each trial.
+/// Trains every weight of the backbone, on a copy.
 class FullFinetuning final : public Module {
  public:
   FullFinetuning(const ModuleRequest& request, const Backbone& frozen)
       : apart_(request.placement.compute != request.placement.master) {
-    const auto trials = static_cast<std::int64_t>(request.seeds.size());
-    std::vector<Backbone::Weights> used(request.seeds.size());
+    Backbone::Weights used;
     for (const auto& [name, tensor] : frozen.weights()) {
-      std::vector<std::int64_t> shape = tensor.sizes().vec();
-      shape.insert(shape.begin(), trials);
-      Parameter trained{name, at::empty(shape, request.placement.trained()),
-                        at::zeros(shape, request.placement.trained()), Rate::module,
+      Parameter trained{name, at::empty(tensor.sizes(), request.placement.trained()),
+                        at::zeros(tensor.sizes(), request.placement.trained()), Rate::module,
                         frozen.is_decayed(name)};
-      trained.trial_dimension_in_files = false;
       trained.value.copy_(tensor.detach());
-      for (std::int64_t k = 0; k < trials; ++k) {
-        // Leaves share the trained weight's memory, unless the backbone computes in another type.
-        Tensor leaf = apart_ ? tensor.detach().clone() : trained.value.select(0, k).detach();
-        leaf.requires_grad_(true);
-        leaf.mutable_grad() = apart_ ? at::zeros_like(leaf) : trained.gradient.select(0, k);
-        used[static_cast<std::size_t>(k)].emplace(name, leaf);
-      }
+      // Leaves share the trained weight's memory, unless the backbone computes in another type.
+      Tensor leaf = apart_ ? tensor.detach().clone() : trained.value.detach();
+      leaf.requires_grad_(true);
+      leaf.mutable_grad() = apart_ ? at::zeros_like(leaf) : trained.gradient;
+      used.emplace(name, leaf);
       trained_.push_back(std::move(trained));
     }
-    for (Backbone::Weights& weights : used)
-      backbones_.push_back(frozen.with_weights(std::move(weights)));
+    backbone_ = frozen.with_weights(std::move(used));
   }
 
   void merge(std::int64_t /*task*/, bool /*frozen*/) override {
@@ -44,37 +37,28 @@ class FullFinetuning final : public Module {
 
   std::vector<Parameter> parameters() override { return trained_; }
 
-  std::vector<StoredTensor> stored(std::int64_t trial) override {
+  std::vector<StoredTensor> stored() override {
     std::vector<StoredTensor> all;
-    for (const Parameter& parameter : trained_) {
-      all.push_back({parameter.name, parameter.value.select(0, trial)});
-    }
+    for (const Parameter& parameter : trained_) all.push_back({parameter.name, parameter.value});
     return all;
   }
 
-  bool has_backbones() const override { return true; }
-  const Backbone& backbone(const Backbone&, std::int64_t trial) const override {
-    return *backbones_[static_cast<std::size_t>(trial)];
-  }
+  const Backbone& backbone(const Backbone&) const override { return *backbone_; }
 
  private:
-  /// Calls visit(leaf, value, gradient) for each trial's weights, if leaves have separate memory.
+  /// Calls visit(leaf, value, gradient) for each weight, if leaves have separate memory.
   template <typename Visit>
   void each_leaf(Visit visit) {
     if (!apart_) return;
     const at::NoGradGuard no_grad;
-    for (std::size_t k = 0; k < backbones_.size(); ++k) {
-      const auto trial = static_cast<std::int64_t>(k);
-      for (const Parameter& parameter : trained_) {
-        visit(backbones_[k]->weights().find(parameter.name)->second,
-              parameter.value.select(0, trial), parameter.gradient.select(0, trial));
-      }
+    for (const Parameter& parameter : trained_) {
+      visit(backbone_->weights().find(parameter.name)->second, parameter.value, parameter.gradient);
     }
   }
 
   bool apart_;
-  std::vector<Parameter> trained_;                    // in the order of their names
-  std::vector<std::unique_ptr<Backbone>> backbones_;  // (K)
+  std::vector<Parameter> trained_;  // in the order of their names
+  std::unique_ptr<Backbone> backbone_;
 };
 
 }  // namespace

@@ -1,38 +1,32 @@
 #include "trainer/modules/head.h"
 
+#include "trainer/compute/operations.h"
+
 namespace petlab::trainer {
 namespace {
 
-WeightPlan plan_of(std::uint64_t head, const std::string& name, std::vector<std::int64_t> shape,
-                   std::size_t trials) {
+WeightPlan plan_of(std::uint64_t head, const std::string& name, std::vector<std::int64_t> shape) {
   WeightPlan plan;
   plan.name = "head." + std::to_string(head) + "." + name;
   plan.decayed = shape.size() > 1;
   plan.shape = std::move(shape);
-  plan.trials = static_cast<std::int64_t>(trials);
   plan.share = true;
   return plan;
 }
 
-// Gives each task's head of a trial different seeds.
-std::vector<std::uint64_t> seeds_of(std::span<const std::uint64_t> seeds, std::uint64_t number) {
-  std::vector<std::uint64_t> task_seeds(seeds.begin(), seeds.end());
-  for (std::uint64_t& seed : task_seeds) seed += number << 32;
-  return task_seeds;
-}
-
 }  // namespace
 
-Head::Head(std::int64_t d_model, std::int64_t outputs, std::span<const std::uint64_t> seeds,
-           std::uint64_t number, const Placement& placement)
-    : dense_(plan_of(number, "dense.weight", {d_model, d_model}, seeds.size()), placement),
-      dense_bias_(plan_of(number, "dense.bias", {d_model}, seeds.size()), placement),
-      out_(plan_of(number, "out_proj.weight", {outputs, d_model}, seeds.size()), placement),
-      out_bias_(plan_of(number, "out_proj.bias", {outputs}, seeds.size()), placement) {
-  const std::vector<std::uint64_t> task_seeds = seeds_of(seeds, number);
+Head::Head(std::int64_t d_model, std::int64_t outputs, std::uint64_t seed, std::uint64_t number,
+           const Placement& placement)
+    : dense_(plan_of(number, "dense.weight", {d_model, d_model}), placement),
+      dense_bias_(plan_of(number, "dense.bias", {d_model}), placement),
+      out_(plan_of(number, "out_proj.weight", {outputs, d_model}), placement),
+      out_bias_(plan_of(number, "out_proj.bias", {outputs}), placement) {
+  // Each task's head of a trial has another seed.
+  const std::uint64_t task_seed = seed + (number << 32);
   // RoBERTa's initialisation of its classification head (initializer_range).
-  init_normal(dense_.values(), task_seeds, Init::head_dense, 0.02);
-  init_normal(out_.values(), task_seeds, Init::head_out, 0.02);
+  init_normal(dense_.values(), task_seed, Init::head_dense, 0.02);
+  init_normal(out_.values(), task_seed, Init::head_out, 0.02);
 }
 
 Tensor Head::forward(const Tensor& first, const PackedRows& rows, const Dropout* dropout) const {
@@ -40,11 +34,9 @@ Tensor Head::forward(const Tensor& first, const PackedRows& rows, const Dropout*
     if (dropout == nullptr || dropout->hidden <= 0) return x;
     return trainer::drop(x, {*dropout, dropout->hidden, purpose, 0, rows.keys, rows.draws.get()});
   };
-  const Tensor inner =
-      at::tanh(trial_linear(drop(first, Purpose::head_input_dropout), dense_.layer(0),
-                            dense_bias_.layer(0), rows.trial_rows));
-  return trial_linear(drop(inner, Purpose::head_output_dropout), out_.layer(0), out_bias_.layer(0),
-                      rows.trial_rows);
+  const Tensor inner = at::tanh(apply_linear(drop(first, Purpose::head_input_dropout),
+                                             dense_.layer(0), dense_bias_.layer(0)));
+  return apply_linear(drop(inner, Purpose::head_output_dropout), out_.layer(0), out_bias_.layer(0));
 }
 
 DrawnPlaces Head::dropout_places() {
@@ -67,10 +59,10 @@ std::vector<Parameter> Head::parameters() {
   return all;
 }
 
-std::vector<StoredTensor> Head::stored(std::int64_t trial) {
+std::vector<StoredTensor> Head::stored() const {
   std::vector<StoredTensor> all;
-  for (MaskedWeight* weight : {&dense_, &dense_bias_, &out_, &out_bias_}) {
-    all.push_back(weight->stored(trial));
+  for (const MaskedWeight* weight : {&dense_, &dense_bias_, &out_, &out_bias_}) {
+    all.push_back(weight->stored());
     // Removes the task's number from head.0.dense.weight, since it depends on the trial.
     std::string& name = all.back().name;
     name = name.substr(name.find('.', std::string("head.").size()) + 1);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "sweeps/task.h"
@@ -11,13 +10,13 @@
 
 namespace petlab::trainer {
 
-/// A task's head on the first token: out_proj(tanh(dense(x))), one for each of the K trials.
+/// A task's head on the first token: out_proj(tanh(dense(x))).
 class Head {
  public:
   /// `outputs` is the number of classes, or 1 for regression. `number`, the task's index,
   /// distinguishes the heads of a trial: parameters are named head.0.dense.weight and so on.
-  Head(std::int64_t d_model, std::int64_t outputs, std::span<const std::uint64_t> seeds,
-       std::uint64_t number, const Placement& placement);
+  Head(std::int64_t d_model, std::int64_t outputs, std::uint64_t seed, std::uint64_t number,
+       const Placement& placement);
 
   /// Maps first (sequences, d_model) to logits (sequences, outputs). `rows` are first_token_rows,
   /// prepared for dropout of dropout_places().
@@ -28,8 +27,8 @@ class Head {
   /// pass.
   void merge();
   void gather();
-  /// Trial k's tensors in the form that an artifact stores: dense.weight and so on.
-  std::vector<StoredTensor> stored(std::int64_t trial);
+  /// The tensors in the form that an artifact stores: dense.weight and so on.
+  std::vector<StoredTensor> stored() const;
   std::int64_t outputs() const { return out_.plan().shape[0]; }
 
  private:

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "trainer/backbones/blocks.h"
+#include "trainer/compute/operations.h"
 #include "trainer/files/tensor_view.h"
 
 namespace petlab::trainer {
@@ -17,31 +18,13 @@ constexpr double kAdapterEps = 1e-5;
 /// Biases start at 0, and embeddings as N(0, 1).
 constexpr double kGeneratorDeviation = 0.01;
 
-/// Normalises each trial's x (rows, d_model) with the trial's weight and bias (K, d_model).
-Tensor trial_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                  std::span<const std::int64_t> trial_rows) {
-  const std::int64_t width = x.size(1);
-  if (weight.size(0) == 1) {
-    return at::layer_norm(x, {width}, weight.squeeze(0), bias.squeeze(0), kAdapterEps);
-  }
-  const std::vector<Tensor> rows = split_trials(x, trial_rows), weights = weight.unbind(0),
-                            biases = bias.unbind(0);
-  std::vector<Tensor> parts;
-  for (std::size_t k = 0; k < weights.size(); ++k) {
-    parts.push_back(at::layer_norm(rows[k], {width}, weights[k], biases[k], kAdapterEps));
-  }
-  return at::cat(parts);
-}
-
 }  // namespace
 
 Hyperformer::Hyperformer(const ModuleRequest& request, const sweeps::BackboneShape& shape)
     : config_(request.config),
       layers_{shape.encoder_layers, shape.decoder_layers},
       placement_(request.placement),
-      seeds_(request.seeds),
-      task_embeddings_(seeds_.size()),
-      generators_(seeds_.size()) {
+      seed_(request.seed) {
   const auto make = [&](const char* name, std::vector<std::int64_t> tensor_shape) {
     const std::int64_t size = elements(tensor_shape);
     adapter_tensors_.push_back({name, std::move(tensor_shape), size});
@@ -54,7 +37,7 @@ Hyperformer::Hyperformer(const ModuleRequest& request, const sweeps::BackboneSha
   make("post_norm.bias", {shape.d_model});
   stream_ = static_cast<std::uint64_t>(Init::hyper_task_embedding);
   add("task_embedding", {request.tasks, config_.hyper_embedding}, Start::embedding,
-      [&](std::size_t k) -> Tensor& { return task_embeddings_[k]; });
+      task_embeddings_);
   // A task's embedding has no gradient before the first batch of that task.
   trained_.back().by_task = true;
   stream_ = static_cast<std::uint64_t>(Init::hyper_encoder);
@@ -64,25 +47,19 @@ Hyperformer::Hyperformer(const ModuleRequest& request, const sweeps::BackboneSha
   place_adapters();
 }
 
-/// Adds a trained tensor, whose leaf for trial k is stored in place(k).
-template <typename Place>
-void Hyperformer::add(const std::string& name, std::vector<std::int64_t> shape, Start start,
-                      Place place) {
+/// Adds a trained tensor and its leaf.
+void Hyperformer::add(const std::string& name, const std::vector<std::int64_t>& shape, Start start,
+                      Tensor& leaf) {
   const bool is_random = start == Start::linear || start == Start::embedding;
-  shape.insert(shape.begin(), static_cast<std::int64_t>(seeds_.size()));
   Parameter added{name, at::zeros(shape, placement_.trained()),
                   at::zeros(shape, placement_.trained()), Rate::module, /*decayed=*/is_random};
   if (start == Start::ones) added.value.fill_(1);
   if (is_random) {
     const double deviation = start == Start::linear ? kGeneratorDeviation : 1;
-    init_normal(added.value, seeds_, Init{stream_++}, deviation);
+    init_normal(added.value, seed_, Init{stream_++}, deviation);
   }
-  for (std::size_t k = 0; k < seeds_.size(); ++k) {
-    const auto trial = static_cast<std::int64_t>(k);
-    Tensor leaf = added.value.select(0, trial).detach().requires_grad_(true);
-    leaf.mutable_grad() = added.gradient.select(0, trial);
-    place(k) = std::move(leaf);
-  }
+  leaf = added.value.detach().requires_grad_(true);
+  leaf.mutable_grad() = added.gradient;
   trained_.push_back(std::move(added));
 }
 
@@ -90,41 +67,32 @@ void Hyperformer::add_generator(std::size_t side, const std::string& name) {
   const std::int64_t embedding = config_.hyper_embedding;
   const std::int64_t hidden = config_.hyper_hidden;
   const std::int64_t projected = config_.hyper_projected;
-  const auto at = [&](Tensor WeightGenerator::*member) {
-    return [this, side, member](std::size_t k) -> Tensor& { return generators_[k][side].*member; };
-  };
-  using Generator = WeightGenerator;
-  add(name + "layer_id", {layers_[side], embedding}, Start::embedding, at(&Generator::layer_id));
-  add(name + "position", {kPositions, embedding}, Start::embedding, at(&Generator::position));
-  add(name + "mlp.0.weight", {hidden, 3 * embedding}, Start::linear, at(&Generator::hidden));
-  add(name + "mlp.0.bias", {hidden}, Start::zeros, at(&Generator::hidden_bias));
-  add(name + "mlp.2.weight", {projected, hidden}, Start::linear, at(&Generator::output));
-  add(name + "mlp.2.bias", {projected}, Start::zeros, at(&Generator::output_bias));
-  add(name + "norm.weight", {projected}, Start::ones, at(&Generator::norm));
-  add(name + "norm.bias", {projected}, Start::zeros, at(&Generator::norm_bias));
+  WeightGenerator& made = generators_[side];
+  add(name + "layer_id", {layers_[side], embedding}, Start::embedding, made.layer_id);
+  add(name + "position", {kPositions, embedding}, Start::embedding, made.position);
+  add(name + "mlp.0.weight", {hidden, 3 * embedding}, Start::linear, made.hidden);
+  add(name + "mlp.0.bias", {hidden}, Start::zeros, made.hidden_bias);
+  add(name + "mlp.2.weight", {projected, hidden}, Start::linear, made.output);
+  add(name + "mlp.2.bias", {projected}, Start::zeros, made.output_bias);
+  add(name + "norm.weight", {projected}, Start::ones, made.norm);
+  add(name + "norm.bias", {projected}, Start::zeros, made.norm_bias);
+  made.weights.resize(adapter_tensors_.size());
+  made.biases.resize(adapter_tensors_.size());
   for (std::size_t i = 0; i < adapter_tensors_.size(); ++i) {
-    const auto tensor = [&](std::vector<Tensor> WeightGenerator::*member) {
-      return [this, side, i, member](std::size_t k) -> Tensor& {
-        std::vector<Tensor>& all = generators_[k][side].*member;
-        all.resize(adapter_tensors_.size());
-        return all[i];
-      };
-    };
     const std::string full_name = name + adapter_tensors_[i].name;
     add(full_name + ".weight", {adapter_tensors_[i].size, projected}, Start::linear,
-        tensor(&Generator::weights));
-    add(full_name + ".bias", {adapter_tensors_[i].size}, Start::zeros, tensor(&Generator::biases));
+        made.weights[i]);
+    add(full_name + ".bias", {adapter_tensors_[i].size}, Start::zeros, made.biases[i]);
   }
 }
 
 /// Allocates the adapters of all layers as one row of numbers, in the order in which merge()
 /// generates them. Each of their tensors is a leaf in that memory.
 void Hyperformer::place_adapters() {
-  const auto trials = static_cast<std::int64_t>(seeds_.size());
   const std::int64_t adapters = kPositions * (layers_[0] + layers_[1]);
   std::int64_t numbers = 0;
   for (const AdapterTensor& tensor : adapter_tensors_) numbers += tensor.size;
-  adapters_ = at::zeros({numbers * adapters * trials}, placement_.computing());
+  adapters_ = at::zeros({numbers * adapters}, placement_.computing());
   adapters_gradient_ = at::zeros_like(adapters_);
   leaves_.resize(static_cast<std::size_t>(adapters), std::vector<Tensor>(adapter_tensors_.size()));
   std::int64_t from = 0;
@@ -132,27 +100,24 @@ void Hyperformer::place_adapters() {
   for (const std::int64_t layers : layers_) {
     const auto rows = static_cast<std::size_t>(layers * kPositions);
     for (std::size_t i = 0; i < adapter_tensors_.size(); ++i) {
-      std::vector<std::int64_t> shape = adapter_tensors_[i].shape;
-      shape.insert(shape.begin(), trials);
+      const AdapterTensor& tensor = adapter_tensors_[i];
       const auto part = [&](const Tensor& all) {
-        return all.narrow(0, from, trials * adapter_tensors_[i].size).view(shape);
+        return all.narrow(0, from, tensor.size).view(tensor.shape);
       };
       for (std::size_t row = 0; row < rows; ++row) {
         Tensor leaf = part(adapters_).detach().requires_grad_(true);
         leaf.mutable_grad() = part(adapters_gradient_);
         leaves_[first + row][i] = std::move(leaf);
-        from += trials * adapter_tensors_[i].size;
+        from += tensor.size;
       }
     }
     first += rows;
   }
 }
 
-std::vector<StoredTensor> Hyperformer::stored(std::int64_t trial) {
+std::vector<StoredTensor> Hyperformer::stored() {
   std::vector<StoredTensor> all;
-  for (const Parameter& parameter : trained_) {
-    all.push_back({parameter.name, parameter.value.select(0, trial)});
-  }
+  for (const Parameter& parameter : trained_) all.push_back({parameter.name, parameter.value});
   return all;
 }
 
@@ -182,15 +147,10 @@ void Hyperformer::merge(std::int64_t task, bool frozen) {
   const at::AutoGradMode with_graph(!frozen && at::GradMode::is_enabled());
   std::vector<Tensor> parts;
   for (std::size_t side = 0; side < layers_.size(); ++side) {
-    std::vector<std::vector<Tensor>> by_tensor(adapter_tensors_.size());  // (tensors, trials)
-    for (std::size_t k = 0; k < seeds_.size(); ++k) {
-      std::vector<Tensor> generated =
-          generate(generators_[k][side], task_embeddings_[k].select(0, task), layers_[side]);
-      for (std::size_t i = 0; i < generated.size(); ++i)
-        by_tensor[i].push_back(std::move(generated[i]));
+    for (const Tensor& tensor :
+         generate(generators_[side], task_embeddings_.select(0, task), layers_[side])) {
+      parts.push_back(tensor.flatten());
     }
-    for (const std::vector<Tensor>& trials : by_tensor)
-      parts.push_back(at::stack(trials, 1).flatten());
   }
   generated_ = at::cat(parts);
   const at::NoGradGuard no_grad;
@@ -219,12 +179,10 @@ Tensor Hyperformer::before_dropout(const SubLayerOutput& at) const {
   const bool attends = at.place.site == Site::attention_output;
   const std::vector<Tensor>& tensors =
       adapter(at.place.layer, attends ? Position::attention : Position::feed_forward);
-  const auto rows = at.place.trial_rows;
   const Tensor inner =
-      activate(trial_linear(at.output, tensors[0], tensors[1], rows), Activation::gelu_tanh);
-  return trial_norm(trial_linear(inner, tensors[2], tensors[3], rows), tensors[4], tensors[5],
-                    rows) +
-         at.output;
+      activate(apply_linear(at.output, tensors[0], tensors[1]), Activation::gelu_tanh);
+  const Tensor outer = apply_linear(inner, tensors[2], tensors[3]);
+  return at::layer_norm(outer, {outer.size(1)}, tensors[4], tensors[5], kAdapterEps) + at.output;
 }
 
 std::unique_ptr<Module> make_hyperformer(const ModuleRequest& request, const Backbone& backbone) {

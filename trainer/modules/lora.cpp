@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "trainer/compute/operations.h"
 #include "trainer/modules/module.h"
 
 namespace petlab::trainer {
@@ -32,12 +33,12 @@ class Lora final : public Module {
     const double query_bound = bound(query.width_in);
     const double value_bound = bound(value.width_in);
     const double b_bound = bound(request.config.rank);
-    init_uniform(query_a_.values(), request.seeds, Init::lora_query_a, query_bound);
-    init_uniform(value_a_.values(), request.seeds, Init::lora_value_a, value_bound);
-    init_masks(query_a_, request.seeds, Init::lora_query_a, query_bound);
-    init_masks(value_a_, request.seeds, Init::lora_value_a, value_bound);
-    init_masks(query_b_, request.seeds, Init::lora_query_b, b_bound);
-    init_masks(value_b_, request.seeds, Init::lora_value_b, b_bound);
+    init_uniform(query_a_.values(), request.seed, Init::lora_query_a, query_bound);
+    init_uniform(value_a_.values(), request.seed, Init::lora_value_a, value_bound);
+    init_masks(query_a_, request.seed, Init::lora_query_a, query_bound);
+    init_masks(value_a_, request.seed, Init::lora_value_a, value_bound);
+    init_masks(query_b_, request.seed, Init::lora_query_b, b_bound);
+    init_masks(value_b_, request.seed, Init::lora_value_b, b_bound);
   }
 
   std::vector<MaskedWeight*> weights() override {
@@ -55,8 +56,8 @@ class Lora final : public Module {
     const std::int64_t l = place.layer + (is_cross_attention(place.site) ? self_layers_ : 0);
     const Tensor& a = (query ? query_a_ : value_a_).layer(l);
     const Tensor& b = (query ? query_b_ : value_b_).layer(l);
-    const Tensor low = trial_linear(at.input, a, {}, place.trial_rows) * scale_;
-    return at.output + trial_linear(low, b, {}, place.trial_rows);
+    const Tensor low = apply_linear(at.input, a, {}) * scale_;
+    return at.output + apply_linear(low, b, {});
   }
 
  private:

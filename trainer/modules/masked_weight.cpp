@@ -11,9 +11,8 @@ namespace {
 
 using metrics::MaskKind;
 
-std::vector<std::int64_t> with_front(std::int64_t a, std::int64_t b,
-                                     const std::vector<std::int64_t>& shape) {
-  std::vector<std::int64_t> all{a, b};
+std::vector<std::int64_t> with_front(std::int64_t a, const std::vector<std::int64_t>& shape) {
+  std::vector<std::int64_t> all{a};
   all.insert(all.end(), shape.begin(), shape.end());
   return all;
 }
@@ -21,7 +20,7 @@ std::vector<std::int64_t> with_front(std::int64_t a, std::int64_t b,
 template <typename T>
 void select_each(const Tensor& scores, double sparsity_ratio, Tensor& masks) {
   const Tensor contiguous = scores.contiguous();
-  const std::int64_t rows = scores.size(0) * scores.size(1);
+  const std::int64_t rows = scores.size(0);
   const std::int64_t n = scores.numel() / rows;
   const T* const from = contiguous.const_data_ptr<T>();
   T* const to = masks.mutable_data_ptr<T>();
@@ -35,7 +34,7 @@ void select_each(const Tensor& scores, double sparsity_ratio, Tensor& masks) {
 
 void select_by_kernel(DeviceKernels& kernels, const Tensor& scores, std::int64_t zeros,
                       Tensor& masks) {
-  const std::int64_t rows = scores.size(0) * scores.size(1);
+  const std::int64_t rows = scores.size(0);
   const Tensor whole = scores.contiguous();
   const MaskArguments arguments{whole.const_data_ptr(), masks.mutable_data_ptr(),
                                 scores.numel() / rows, zeros};
@@ -45,7 +44,7 @@ void select_by_kernel(DeviceKernels& kernels, const Tensor& scores, std::int64_t
 
 /// Selects the same mask as select_mask, without waiting for the device.
 void select_on_device(const Tensor& scores, double sparsity_ratio, Tensor& masks) {
-  const std::int64_t n = scores.numel() / (scores.size(0) * scores.size(1));
+  const std::int64_t n = scores.numel() / scores.size(0);
   const std::int64_t zeros = metrics::zeros_in_mask(sparsity_ratio, n);
   if (zeros <= 0) {
     masks.fill_(1);
@@ -53,14 +52,14 @@ void select_on_device(const Tensor& scores, double sparsity_ratio, Tensor& masks
   }
   DeviceKernels* const kernels = device_kernels(scores.device());
   if (kernels != nullptr) return select_by_kernel(*kernels, scores, zeros, masks);
-  // (K, L, n): without their sign, numbers have the same order as their bits, and NaN is above all.
+  // (L, n): without their sign, numbers have the same order as their bits, and NaN is above all.
   const at::ScalarType bits = scores.scalar_type() == at::kDouble ? at::kLong : at::kInt;
-  const Tensor magnitudes = scores.abs().view(bits).flatten(2);
-  const Tensor limit = std::get<0>(magnitudes.kthvalue(zeros, 2, /*keepdim=*/true));
+  const Tensor magnitudes = scores.abs().view(bits).flatten(1);
+  const Tensor limit = std::get<0>(magnitudes.kthvalue(zeros, 1, /*keepdim=*/true));
   const Tensor equal = magnitudes == limit;
-  const Tensor ties = zeros - (magnitudes < limit).sum(2, /*keepdim=*/true);
+  const Tensor ties = zeros - (magnitudes < limit).sum(1, /*keepdim=*/true);
   const Tensor above = magnitudes > limit;
-  masks.copy_(above.logical_or(equal.logical_and(equal.cumsum(2) > ties)).view_as(masks));
+  masks.copy_(above.logical_or(equal.logical_and(equal.cumsum(1) > ties)).view_as(masks));
 }
 
 }  // namespace
@@ -68,27 +67,25 @@ void select_on_device(const Tensor& scores, double sparsity_ratio, Tensor& masks
 MaskedWeight::MaskedWeight(WeightPlan plan, const Placement& placement) : plan_(std::move(plan)) {
   const std::int64_t prototypes = plan_.share ? 1 : plan_.layers;
   const at::TensorOptions options = placement.trained();
-  values_ = at::zeros(with_front(plan_.trials, prototypes, plan_.shape), options);
+  values_ = at::zeros(with_front(prototypes, plan_.shape), options);
   values_gradient_ = at::zeros_like(values_);
-  // With several trials, a layer's values are not contiguous, so they cannot serve as leaves.
-  merged_apart_ = plan_.mask != MaskKind::none || placement.compute != placement.master ||
-                  (plan_.trials > 1 && prototypes > 1);
+  merged_apart_ = plan_.mask != MaskKind::none || placement.compute != placement.master;
   if (!merged_apart_) {
     // The leaves share the prototype's memory, so the next step sees what the optimizer writes.
-    merged_ = values_.transpose(0, 1);
+    merged_ = values_;
   } else {
     const std::int64_t merged_count = plan_.mask == MaskKind::none ? prototypes : plan_.layers;
-    merged_ = at::zeros(with_front(merged_count, plan_.trials, plan_.shape), placement.computing());
+    merged_ = at::zeros(with_front(merged_count, plan_.shape), placement.computing());
   }
   if (plan_.mask != MaskKind::none) {
-    const auto all = with_front(plan_.trials, plan_.layers, plan_.shape);
+    const auto all = with_front(plan_.layers, plan_.shape);
     masks_ = at::ones(all, options);
     if (plan_.mask == MaskKind::learned) {
       scores_ = at::zeros(all, options);
       scores_gradient_ = at::zeros(all, options);
     }
     if (plan_.tasks > 0) {
-      task_masks_ = at::ones(with_front(plan_.trials, plan_.tasks, plan_.shape), options);
+      task_masks_ = at::ones(with_front(plan_.tasks, plan_.shape), options);
       if (plan_.mask == MaskKind::learned) {
         task_scores_ = at::zeros_like(task_masks_);
         task_scores_gradient_ = at::zeros_like(task_masks_);
@@ -98,23 +95,23 @@ MaskedWeight::MaskedWeight(WeightPlan plan, const Placement& placement) : plan_(
   for (std::int64_t l = 0; l < merged_.size(0); ++l) {
     leaves_.push_back(merged_.select(0, l).detach().requires_grad_(true));
     // Otherwise, backward creates it.
-    if (!merged_apart_) leaves_.back().mutable_grad() = values_gradient_.select(1, l);
+    if (!merged_apart_) leaves_.back().mutable_grad() = values_gradient_.select(0, l);
   }
 }
 
-void MaskedWeight::draw_random_masks(std::int64_t k, std::uint64_t seed, std::uint64_t parameter) {
+void MaskedWeight::draw_random_masks(std::uint64_t seed, std::uint64_t parameter) {
   std::int64_t n = 1;
   for (const std::int64_t size : plan_.shape) n *= size;
   std::vector<std::uint8_t> mask(static_cast<std::size_t>(n));
-  const auto draw = [&](Purpose purpose, Tensor masks) {
+  const auto draw = [&](Purpose purpose, const Tensor& masks) {
     for (std::int64_t i = 0; i < masks.size(0); ++i) {
       fill_random_mask(purpose, seed, parameter, static_cast<std::uint64_t>(i),
                        plan_.sparsity_ratio, mask);
       masks.select(0, i).copy_(at::from_blob(mask.data(), plan_.shape, at::kByte));
     }
   };
-  draw(Purpose::random_mask, masks_.select(0, k));
-  if (task_masks_.defined()) draw(Purpose::random_task_mask, task_masks_.select(0, k));
+  draw(Purpose::random_mask, masks_);
+  if (task_masks_.defined()) draw(Purpose::random_task_mask, task_masks_);
 }
 
 void MaskedWeight::derive(const Tensor& scores, Tensor& masks) const {
@@ -129,7 +126,7 @@ void MaskedWeight::derive(const Tensor& scores, Tensor& masks) const {
 
 Tensor MaskedWeight::hybrid() const {
   if (!task_masks_.defined()) return masks_;
-  const Tensor task = task_masks_.select(1, task_).unsqueeze(1);
+  const Tensor task = task_masks_.select(0, task_);
   switch (plan_.combine) {
     case MaskCombination::or_:
       return 1 - (1 - masks_) * (1 - task);
@@ -145,16 +142,15 @@ void MaskedWeight::merge(std::int64_t task, bool frozen_masks) {
   const at::NoGradGuard no_grad;
   task_ = task;
   if (!merged_apart_) return;
-  Tensor by_trial = merged_.transpose(0, 1);
   if (plan_.mask == MaskKind::none) {
-    by_trial.copy_(values_);
+    merged_.copy_(values_);
     return;
   }
   if (plan_.mask == MaskKind::learned && !frozen_masks) {
     derive(scores_, masks_);
     if (task_scores_.defined()) derive(task_scores_, task_masks_);
   }
-  at::mul_out(by_trial, values_, hybrid());
+  at::mul_out(merged_, values_, hybrid());
 }
 
 void MaskedWeight::gather() {
@@ -165,20 +161,20 @@ void MaskedWeight::gather() {
     of_layers.push_back(leaf.grad().defined() ? leaf.grad() : at::zeros_like(leaf));
     leaf.mutable_grad() = Tensor();
   }
-  const Tensor gradient = at::stack(of_layers, 1).to(values_.scalar_type());  // (K, L or P, shape…)
+  const Tensor gradient = at::stack(of_layers).to(values_.scalar_type());  // (L or P, shape…)
   of_layers.clear();
   if (plan_.mask == MaskKind::none) {
     values_gradient_ += gradient;
     return;
   }
   const Tensor to_values = gradient * hybrid();
-  values_gradient_ += plan_.share ? to_values.sum(1, true) : to_values;
+  values_gradient_ += plan_.share ? to_values.sum(0, true) : to_values;
   if (plan_.mask == MaskKind::learned) {
     const Tensor to_mask = gradient * values_;
     if (!task_masks_.defined()) {
       scores_gradient_.addcmul_(to_mask, scores_.sign());
     } else {
-      const Tensor task = task_masks_.select(1, task_).unsqueeze(1);
+      const Tensor task = task_masks_.select(0, task_);
       Tensor to_layer = to_mask;
       Tensor to_task = to_mask;
       if (plan_.combine == MaskCombination::or_) {
@@ -189,17 +185,17 @@ void MaskedWeight::gather() {
         to_task = to_mask * masks_;
       }
       scores_gradient_.addcmul_(to_layer, scores_.sign());
-      task_scores_gradient_.select(1, task_).addcmul_(to_task.sum(1),
-                                                      task_scores_.select(1, task_).sign());
+      task_scores_gradient_.select(0, task_).addcmul_(to_task.sum(0),
+                                                      task_scores_.select(0, task_).sign());
     }
   }
 }
 
-StoredTensor MaskedWeight::stored(std::int64_t trial) {
-  StoredTensor stored{plan_.name, values_[trial]};
+StoredTensor MaskedWeight::stored() const {
+  StoredTensor stored{plan_.name, values_};
   if (plan_.share) stored.values = stored.values[0];
-  if (masks_.defined()) stored.masks = masks_[trial];
-  if (task_masks_.defined()) stored.task_masks = task_masks_[trial];
+  if (masks_.defined()) stored.masks = masks_;
+  if (task_masks_.defined()) stored.task_masks = task_masks_;
   stored.only_what_is_kept = masks_.defined() && !plan_.share && !task_masks_.defined();
   return stored;
 }

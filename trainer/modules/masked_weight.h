@@ -19,19 +19,12 @@ enum class Rate { module, scores };
 /// A trained tensor, as the optimizer, checkpoints and artifacts see it.
 struct Parameter {
   std::string name;
-  Tensor value;     // leading dimension K
+  Tensor value;
   Tensor gradient;  // of the same shape; the module zeroes it
   Rate rate = Rate::module;
   bool decayed = true;                             // weight decay; not for biases and LayerNorms
   std::optional<std::size_t> task = std::nullopt;  // the only task that uses it; absent: all
-  bool by_task = false;  // alternatively, dimension 1 has a slice for each task
-  /// Whether checkpoints keep dimension 0, with size 1.
-  bool trial_dimension_in_files = true;
-
-  /// Trial k's slice of the value, or of another tensor of its shape, in the form that files store.
-  Tensor of_trial(const Tensor& all, std::int64_t k) const {
-    return trial_dimension_in_files ? all.narrow(0, k, 1) : all.select(0, k);
-  }
+  bool by_task = false;  // alternatively, dimension 0 has a slice for each task
 };
 
 /// A tensor of a trained module, as an artifact stores it. It shares the module's memory, so
@@ -54,7 +47,6 @@ struct WeightPlan {
   std::string name;                 // "down.weight"
   std::vector<std::int64_t> shape;  // of one layer: (out, in), or (out)
   std::int64_t layers = 1;          // L
-  std::int64_t trials = 1;          // K
   std::int64_t tasks = 0;           // T task masks besides the layers'; 0: none
   bool share = false;
   metrics::MaskKind mask = metrics::MaskKind::none;
@@ -71,35 +63,35 @@ class MaskedWeight {
   MaskedWeight(WeightPlan plan, const Placement& placement);
 
   const WeightPlan& plan() const { return plan_; }
-  /// (K, P, shape…); P is 1 if shared, else L.
+  /// (P, shape…); P is 1 if shared, else L.
   Tensor& values() { return values_; }
   const Tensor& values() const { return values_; }
   Tensor& values_gradient() { return values_gradient_; }
-  /// (K, L, shape…); undefined unless the mask is learned.
+  /// (L, shape…); undefined unless the mask is learned.
   Tensor& scores() { return scores_; }
-  /// (K, T, shape…); undefined without task masks.
+  /// (T, shape…); undefined without task masks.
   Tensor& task_scores() { return task_scores_; }
-  /// (K, L, shape…) of 0 and 1; undefined without a mask. Random masks are drawn once, learned ones
+  /// (L, shape…) of 0 and 1; undefined without a mask. Random masks are drawn once, learned ones
   /// are computed by merge().
   Tensor& masks() { return masks_; }
   const Tensor& masks() const { return masks_; }
-  /// (K, T, shape…), computed like masks(); undefined without task masks.
+  /// (T, shape…), computed like masks(); undefined without task masks.
   const Tensor& task_masks() const { return task_masks_; }
 
-  /// Draws the random masks of trial `k`, one per layer and, with several tasks, one per task.
-  /// `parameter` is this weight's number.
-  void draw_random_masks(std::int64_t k, std::uint64_t seed, std::uint64_t parameter);
+  /// Draws the random masks, one per layer and, with several tasks, one per task. `parameter` is
+  /// this weight's number.
+  void draw_random_masks(std::uint64_t seed, std::uint64_t parameter);
   /// Computes the masks from the scores (unless `frozen_masks`) and merges them into the weights of
   /// every layer for a batch of `task`.
   void merge(std::int64_t task, bool frozen_masks = false);
-  /// The merged weight of layer l: (K, shape…).
+  /// The merged weight of layer l: (shape…).
   const Tensor& layer(std::int64_t l) const {
     return leaves_[leaves_.size() == 1 ? 0 : static_cast<std::size_t>(l)];
   }
   /// Adds the merged weights' gradients to those of prototype and scores, and clears them.
   void gather();
-  /// Trial k's tensor in the form that an artifact stores.
-  StoredTensor stored(std::int64_t trial);
+  /// The tensor in the form that an artifact stores.
+  StoredTensor stored() const;
   /// Appends the values (if trained) and the scores.
   void append_parameters(std::vector<Parameter>& parameters);
 
@@ -111,8 +103,7 @@ class MaskedWeight {
   Tensor values_, values_gradient_;
   Tensor scores_, scores_gradient_, masks_;
   Tensor task_scores_, task_scores_gradient_, task_masks_;
-  /// (L or 1, K, shape…). Shares the memory of the values if there is no mask and the types are
-  /// equal.
+  /// (L or 1, shape…). It is the values themselves if there is no mask and the types are equal.
   Tensor merged_;
   std::vector<Tensor> leaves_;
   bool merged_apart_ = false;  // has separate memory

@@ -3,7 +3,6 @@
 #include <array>
 #include <stdexcept>
 
-#include "trainer/compute/operations.h"
 #include "trainer/compute/random_stream.h"
 
 namespace petlab::trainer {
@@ -23,13 +22,10 @@ std::uint64_t stream_of(Init what, std::uint64_t kind) {
 }
 
 template <typename Fill>
-void fill_trials(Tensor& values, std::span<const std::uint64_t> seeds, Fill fill) {
-  std::vector<float> numbers(static_cast<std::size_t>(values.numel() / values.size(0)));
-  for (std::size_t k = 0; k < seeds.size(); ++k) {
-    fill(seeds[k], std::span<float>(numbers));
-    Tensor to = values.select(0, static_cast<std::int64_t>(k));
-    to.copy_(at::from_blob(numbers.data(), to.sizes(), at::kFloat));
-  }
+void fill_by(Tensor& values, Fill fill) {
+  std::vector<float> numbers(static_cast<std::size_t>(values.numel()));
+  fill(std::span<float>(numbers));
+  values.copy_(at::from_blob(numbers.data(), values.sizes(), at::kFloat));
 }
 
 }  // namespace
@@ -42,9 +38,9 @@ void Module::gather() {
   for (MaskedWeight* weight : weights()) weight->gather();
 }
 
-std::vector<StoredTensor> Module::stored(std::int64_t trial) {
+std::vector<StoredTensor> Module::stored() {
   std::vector<StoredTensor> all;
-  for (MaskedWeight* weight : weights()) all.push_back(weight->stored(trial));
+  for (const MaskedWeight* weight : weights()) all.push_back(weight->stored());
   return all;
 }
 
@@ -88,7 +84,6 @@ WeightPlan weight_plan(const ModuleRequest& request, std::string name, std::int6
   plan.name = std::move(name);
   plan.shape = std::move(shape);
   plan.layers = layers;
-  plan.trials = static_cast<std::int64_t>(request.seeds.size());
   plan.tasks = request.tasks > 1 ? request.tasks : 0;
   plan.share = request.config.share;
   plan.mask = request.config.mask;
@@ -106,59 +101,27 @@ WeightPlan bias_plan(const ModuleRequest& request, std::string name, std::int64_
   return plan;
 }
 
-Tensor trial_linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                    std::span<const std::int64_t> trial_rows) {
-  if (weight.size(0) == 1) {
-    return apply_linear(x, weight.squeeze(0), bias.defined() ? bias.squeeze(0) : bias);
-  }
-  // Split everything once: backward through a single slice would fill a tensor of all trials'
-  // weights.
-  const std::vector<Tensor> rows = split_trials(x, trial_rows), weights = weight.unbind(0);
-  std::vector<Tensor> biases(weights.size());
-  if (bias.defined()) biases = bias.unbind(0);
-  std::vector<Tensor> parts;
-  for (std::size_t k = 0; k < weights.size(); ++k) {
-    parts.push_back(apply_linear(rows[k], weights[k], biases[k]));
-  }
-  return at::cat(parts, 0);
+void init_normal(Tensor& values, std::uint64_t seed, Init what, double std_dev) {
+  fill_by(values,
+          [&](std::span<float> out) { fill_normal(seed, stream_of(what, 0), std_dev, out); });
 }
 
-std::vector<Tensor> split_trials(const Tensor& x, std::span<const std::int64_t> trial_rows) {
-  std::vector<std::int64_t> sizes;
-  for (std::size_t k = 0; k + 1 < trial_rows.size(); ++k) {
-    sizes.push_back(trial_rows[k + 1] - trial_rows[k]);
-  }
-  return x.split_with_sizes(sizes, 0);
+void init_uniform(Tensor& values, std::uint64_t seed, Init what, double bound) {
+  fill_by(values,
+          [&](std::span<float> out) { fill_uniform(seed, stream_of(what, 0), bound, out); });
 }
 
-void init_normal(Tensor& values, std::span<const std::uint64_t> seeds, Init what, double std_dev) {
-  fill_trials(values, seeds, [&](std::uint64_t seed, std::span<float> out) {
-    fill_normal(seed, stream_of(what, 0), std_dev, out);
-  });
-}
-
-void init_uniform(Tensor& values, std::span<const std::uint64_t> seeds, Init what, double bound) {
-  fill_trials(values, seeds, [&](std::uint64_t seed, std::span<float> out) {
-    fill_uniform(seed, stream_of(what, 0), bound, out);
-  });
-}
-
-void init_masks(MaskedWeight& weight, std::span<const std::uint64_t> seeds, Init what,
-                double bound) {
+void init_masks(MaskedWeight& weight, std::uint64_t seed, Init what, double bound) {
   if (weight.scores().defined()) {
-    fill_trials(weight.scores(), seeds, [&](std::uint64_t seed, std::span<float> out) {
-      fill_uniform(seed, stream_of(what, 1), bound, out);
-    });
+    fill_by(weight.scores(),
+            [&](std::span<float> out) { fill_uniform(seed, stream_of(what, 1), bound, out); });
   }
   if (weight.task_scores().defined()) {
-    fill_trials(weight.task_scores(), seeds, [&](std::uint64_t seed, std::span<float> out) {
-      fill_uniform(seed, stream_of(what, 2), bound, out);
-    });
+    fill_by(weight.task_scores(),
+            [&](std::span<float> out) { fill_uniform(seed, stream_of(what, 2), bound, out); });
   }
   if (weight.plan().mask == metrics::MaskKind::random) {
-    for (std::size_t k = 0; k < seeds.size(); ++k) {
-      weight.draw_random_masks(static_cast<std::int64_t>(k), seeds[k], stream_of(what, 3));
-    }
+    weight.draw_random_masks(seed, stream_of(what, 3));
   }
 }
 

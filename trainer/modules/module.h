@@ -15,20 +15,19 @@ namespace petlab::trainer {
 /// The inputs from which a module is built.
 struct ModuleRequest {
   sweeps::ModuleConfig config;
-  std::int64_t tasks = 1;            // more than 1: hybrid masks
-  std::vector<std::uint64_t> seeds;  // (K), for initialisation
+  std::int64_t tasks = 1;  // more than 1: hybrid masks
+  std::uint64_t seed = 0;  // for initialisation
   Placement placement = {};
 };
 
-/// The trained part inside (or instead of) a frozen backbone, for K trials together. A step
-/// consists of merge, forward passes with the module as hooks, backward, gather, and the optimizer
-/// on parameters().
+/// The trained part of a trial, inside (or instead of) a frozen backbone. A step consists of merge,
+/// forward passes with the module as hooks, backward, gather, and the optimizer on parameters().
 class Module : public Hooks {
  public:
   /// The masked weights in a fixed order; empty if the module has none.
   virtual std::vector<MaskedWeight*> weights() { return {}; }
-  /// The tensors that an artifact stores for trial k; weights() by default.
-  virtual std::vector<StoredTensor> stored(std::int64_t trial);
+  /// The tensors that an artifact stores; weights() by default.
+  virtual std::vector<StoredTensor> stored();
   /// Computes the weights for the next forward passes, with batches of `task`. With `frozen`, keeps
   /// the stored values and masks (for a module read from an artifact).
   virtual void merge(std::int64_t task, bool frozen);
@@ -37,12 +36,8 @@ class Module : public Hooks {
   virtual void gather();
   /// Everything that is trained, except heads, in a fixed order.
   virtual std::vector<Parameter> parameters();
-  /// Whether trials compute with backbones of the module instead of the frozen one.
-  virtual bool has_backbones() const { return false; }
-  /// The backbone that trial k computes with.
-  virtual const Backbone& backbone(const Backbone& frozen, std::int64_t /*trial*/) const {
-    return frozen;
-  }
+  /// The backbone that the trial computes with: the frozen one, or the module's own.
+  virtual const Backbone& backbone(const Backbone& frozen) const { return frozen; }
 };
 
 /// A row of the table of modules. The catalog (sweeps/catalog.h) has the same kinds.
@@ -72,15 +67,6 @@ WeightPlan weight_plan(const ModuleRequest& request, std::string name, std::int6
 WeightPlan bias_plan(const ModuleRequest& request, std::string name, std::int64_t layers,
                      std::int64_t size);
 
-/// Splits x (rows, …) into each trial k's rows [trial_rows[k], trial_rows[k + 1]), which must cover
-/// all rows.
-std::vector<Tensor> split_trials(const Tensor& x, std::span<const std::int64_t> trial_rows);
-
-/// Multiplies each trial's x (rows, in) by the trial's weight (K, out, in), and adds its bias (K,
-/// out) if defined.
-Tensor trial_linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                    std::span<const std::int64_t> trial_rows);
-
 /// The numbers of the streams that initialise weights. They affect a trial's results: never
 /// renumber them, only append.
 enum class Init : std::uint64_t {
@@ -104,12 +90,11 @@ enum class Init : std::uint64_t {
   hyper_decoder = 32,
 };
 
-/// Fill each trial's values[k] (whole, all layers) with N(0, std) or U(-bound, bound).
-void init_normal(Tensor& values, std::span<const std::uint64_t> seeds, Init what, double std_dev);
-void init_uniform(Tensor& values, std::span<const std::uint64_t> seeds, Init what, double bound);
-/// Draws each trial's scores of learned masks from U(-bound, bound), or its random masks.
-void init_masks(MaskedWeight& weight, std::span<const std::uint64_t> seeds, Init what,
-                double bound);
+/// Fill the values (all layers) with N(0, std) or U(-bound, bound).
+void init_normal(Tensor& values, std::uint64_t seed, Init what, double std_dev);
+void init_uniform(Tensor& values, std::uint64_t seed, Init what, double bound);
+/// Draws the scores of learned masks from U(-bound, bound), or the random masks.
+void init_masks(MaskedWeight& weight, std::uint64_t seed, Init what, double bound);
 
 std::unique_ptr<Module> make_adapter(const ModuleRequest& request, const Backbone& backbone);
 std::unique_ptr<Module> make_lora(const ModuleRequest& request, const Backbone& backbone);

@@ -26,34 +26,28 @@ class PrefixTuning final : public Module {
     // torch's initialisation of an embedding and of linear layers.
     const double in_bound = 1 / std::sqrt(static_cast<double>(at.width_in));
     const double hidden_bound = 1 / std::sqrt(static_cast<double>(request.config.prefix_hidden));
-    init_normal(embedding_.values(), request.seeds, Init::prefix_embedding, 1);
-    init_uniform(hidden_.values(), request.seeds, Init::prefix_hidden, in_bound);
-    init_uniform(hidden_bias_.values(), request.seeds, Init::prefix_hidden_bias, in_bound);
-    init_uniform(output_.values(), request.seeds, Init::prefix_output, hidden_bound);
-    init_uniform(output_bias_.values(), request.seeds, Init::prefix_output_bias, hidden_bound);
-    init_masks(p_, request.seeds, Init::prefix_p,
+    init_normal(embedding_.values(), request.seed, Init::prefix_embedding, 1);
+    init_uniform(hidden_.values(), request.seed, Init::prefix_hidden, in_bound);
+    init_uniform(hidden_bias_.values(), request.seed, Init::prefix_hidden_bias, in_bound);
+    init_uniform(output_.values(), request.seed, Init::prefix_output, hidden_bound);
+    init_uniform(output_bias_.values(), request.seed, Init::prefix_output_bias, hidden_bound);
+    init_masks(p_, request.seed, Init::prefix_p,
                1 / std::sqrt(static_cast<double>(2 * at.width_out * request.config.prefix_length)));
   }
 
   std::vector<MaskedWeight*> weights() override {
     return {&embedding_, &hidden_, &hidden_bias_, &output_, &output_bias_, &p_};
   }
-  std::vector<StoredTensor> stored(std::int64_t trial) override { return {p_.stored(trial)}; }
+  std::vector<StoredTensor> stored() override { return {p_.stored()}; }
 
   void merge(std::int64_t task, bool frozen) override {
     if (!frozen) {
       for (MaskedWeight* weight : mlp()) weight->merge(0, false);
-      std::vector<Tensor> by_trial;
-      for (std::int64_t k = 0; k < p_.values().size(0); ++k) {
-        const auto of_trial = [k](const MaskedWeight& weight) {
-          return weight.layer(0).select(0, k);
-        };
-        const Tensor inner =
-            at::tanh(at::linear(of_trial(embedding_), of_trial(hidden_), of_trial(hidden_bias_)));
-        const Tensor all = at::linear(inner, of_trial(output_), of_trial(output_bias_));
-        by_trial.push_back(all.view({all.size(0), -1, 2 * width_}).transpose(0, 1));
-      }
-      mlp_output_ = at::stack(by_trial, 0);  // (K, P, length, 2 width)
+      const Tensor inner =
+          at::tanh(at::linear(embedding_.layer(0), hidden_.layer(0), hidden_bias_.layer(0)));
+      const Tensor all = at::linear(inner, output_.layer(0), output_bias_.layer(0));
+      // (P, length, 2 width)
+      mlp_output_ = all.view({all.size(0), -1, 2 * width_}).transpose(0, 1).contiguous();
       const at::NoGradGuard no_grad;
       p_.values().copy_(mlp_output_);
     }
@@ -71,7 +65,7 @@ class PrefixTuning final : public Module {
   bool acts_on(Site site) const override { return site == Site::keys_and_values; }
 
   std::optional<Prefix> prefix(const HookPlace& at) const override {
-    const Tensor& p = p_.layer(at.layer);
+    const Tensor p = p_.layer(at.layer).unsqueeze(0);
     return Prefix{p.narrow(2, 0, width_), p.narrow(2, width_, width_)};
   }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
+#include <span>
 
 namespace petlab::trainer {
 namespace {
@@ -20,13 +20,11 @@ void sort_by_length(const TokenisedSplit& split, std::vector<std::int64_t>& exam
   });
 }
 
-std::vector<Predictions> predict_trials(TrialModel& model, std::size_t task,
-                                        const TokenisedSplit& split,
-                                        const std::atomic<bool>& stop) {
+Predictions predict(TrialModel& model, std::size_t task, const TokenisedSplit& split,
+                    const std::atomic<bool>& stop) {
   const at::NoGradGuard no_grad;
   const Objective& objective = model.objective(task);
-  std::vector<Predictions> predictions(static_cast<std::size_t>(model.trials()),
-                                       objective.empty_predictions(split.size()));
+  Predictions predictions = objective.empty_predictions(split.size());
   std::vector<std::int64_t> order(static_cast<std::size_t>(split.size()));
   std::iota(order.begin(), order.end(), 0);
   sort_by_length(split, order);
@@ -37,24 +35,15 @@ std::vector<Predictions> predict_trials(TrialModel& model, std::size_t task,
     if (stop) throw Interrupted();
     std::size_t to = from;
     std::int64_t tokens = 0;
-    const auto with = [&](std::int64_t example) {
-      return tokens + model.trials() * split.tokens(example);
-    };
+    const auto with = [&](std::int64_t example) { return tokens + split.tokens(example); };
     while (to < order.size() && (to == from || with(order[to]) <= most)) {
       tokens = with(order[to++]);
     }
-    const std::vector<std::vector<std::int64_t>> examples(
-        predictions.size(), {order.begin() + static_cast<std::ptrdiff_t>(from),
-                             order.begin() + static_cast<std::ptrdiff_t>(to)});
-    objective.predict(model.pass(nullptr), pack_trials(split, examples), predictions);
+    const std::span<const std::int64_t> examples(order.data() + from, to - from);
+    objective.predict(model.pass(nullptr), pack(split, examples), predictions);
     from = to;
   }
   return predictions;
-}
-
-Predictions predict(TrialModel& model, std::size_t task, const TokenisedSplit& split,
-                    const std::atomic<bool>& stop) {
-  return std::move(predict_trials(model, task, split, stop).front());
 }
 
 }  // namespace petlab::trainer

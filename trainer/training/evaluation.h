@@ -20,9 +20,6 @@ class Interrupted : public std::exception {
 /// Interrupted soon after `stop` is set, and NotFinite as Objective::predict.
 Predictions predict(TrialModel& model, std::size_t task, const TokenisedSplit& split,
                     const std::atomic<bool>& stop);
-/// The same for each of the model's trials.
-std::vector<Predictions> predict_trials(TrialModel& model, std::size_t task,
-                                        const TokenisedSplit& split, const std::atomic<bool>& stop);
 
 /// Sorts examples by length, the longest last: attention runs packed batches in groups of similar
 /// length.

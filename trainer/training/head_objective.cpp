@@ -25,39 +25,31 @@ Tensor targets_of(const PackedBatch& batch, at::ScalarType dtype) {
 }  // namespace
 
 HeadObjective::HeadObjective(sweeps::TaskDeclaration task, std::uint64_t number,
-                             double label_smoothing, const Backbone& backbone,
-                             std::span<const std::uint64_t> seeds)
+                             double label_smoothing, const Backbone& backbone, std::uint64_t seed)
     : task_(std::move(task)),
       label_smoothing_(label_smoothing),
-      head_(backbone.shape().d_model, outputs_of(task_), seeds, number, backbone.placement()) {
+      head_(backbone.shape().d_model, outputs_of(task_), seed, number, backbone.placement()) {
   if (label_smoothing_ > 0 && is_regression()) {
     throw std::invalid_argument("training.label_smoothing is " + std::to_string(label_smoothing_) +
                                 ", must be 0 for task " + task_.name + ", whose target is a score");
   }
 }
 
-Tensor HeadObjective::logits(const ModelPass& model, const EncoderInput& input) const {
-  const Tensor first = model.encode(input, LastLayer::first_tokens);
-  PackedRows rows = first_token_rows(input.sequences);
-  prepare_dropout(rows, model.dropout, {head_.dropout_places()}, first.device());
-  return head_.forward(first, rows, model.dropout);
+Tensor HeadObjective::logits(const Tensor& states, const PackedBatch& batch,
+                             const Dropout* dropout) const {
+  PackedRows rows = first_token_rows(batch.input.sequences);
+  prepare_dropout(rows, dropout, {head_.dropout_places()}, states.device());
+  return head_.forward(states, rows, dropout);
 }
 
-std::vector<Tensor> HeadObjective::losses(const ModelPass& model, const PackedBatch& batch) const {
-  Tensor all = logits(model, batch.input);
+Tensor HeadObjective::loss(const ModelPass& model, const Tensor& states,
+                           const PackedBatch& batch) const {
+  Tensor outputs = logits(states, batch, model.dropout);
   // 16-bit floats are too imprecise for a sum of exponentials.
-  if (all.element_size() < 4) all = all.to(at::kFloat);
-  const Tensor targets = on_device(targets_of(batch, all.scalar_type()), all.device());
-  const std::vector<std::int64_t>& trials = batch.input.sequences.trial_sequences;
-  const std::vector<Tensor> outputs = split_trials(all, trials);
-  const std::vector<Tensor> targets_of_trials = split_trials(targets, trials);
-  std::vector<Tensor> losses;
-  for (std::size_t k = 0; k < outputs.size(); ++k) {
-    const Tensor &output = outputs[k], &wanted = targets_of_trials[k];
-    losses.push_back(label_smoothing_ > 0 ? smoothed_losses(output, wanted, label_smoothing_).sum()
-                                          : summed_loss(task_.kind, output, wanted));
-  }
-  return losses;
+  if (outputs.element_size() < 4) outputs = outputs.to(at::kFloat);
+  const Tensor targets = on_device(targets_of(batch, outputs.scalar_type()), outputs.device());
+  return label_smoothing_ > 0 ? smoothed_losses(outputs, targets, label_smoothing_).sum()
+                              : summed_loss(task_.kind, outputs, targets);
 }
 
 Predictions HeadObjective::empty_predictions(std::int64_t examples) const {
@@ -74,25 +66,21 @@ Predictions HeadObjective::empty_predictions(std::int64_t examples) const {
 }
 
 void HeadObjective::predict(const ModelPass& model, const PackedBatch& batch,
-                            std::span<Predictions> predictions) const {
-  const Tensor all = logits(model, batch.input);
+                            Predictions& predictions) const {
+  const Tensor all = logits(states(model, batch), batch, nullptr);
   if (!at::isfinite(all).all().item<bool>()) throw NotFinite("a prediction is not finite");
   const Tensor outputs = all.to(at::kCPU, at::kFloat).contiguous();
   const Tensor answers =
       (is_regression() ? all.squeeze(1).to(at::kDouble) : all.argmax(1)).to(at::kCPU);
-  const PackedSequences& sequences = batch.input.sequences;
-  for (std::size_t k = 0; k < predictions.size(); ++k) {
-    Predictions& result = predictions[k];
-    for (std::int64_t s = sequences.trial_sequences[k]; s < sequences.trial_sequences[k + 1]; ++s) {
-      const std::int64_t example = sequences.examples[static_cast<std::size_t>(s)];
-      std::copy_n(outputs.const_data_ptr<float>() + s * result.outputs, result.outputs,
-                  result.logits.begin() + example * result.outputs);
-      if (is_regression()) {
-        result.scores[static_cast<std::size_t>(example)] = answers.const_data_ptr<double>()[s];
-      } else {
-        result.classes[static_cast<std::size_t>(example)] =
-            answers.const_data_ptr<std::int64_t>()[s];
-      }
+  for (std::int64_t s = 0; s < batch.size(); ++s) {
+    const std::int64_t example = batch.input.sequences.examples[static_cast<std::size_t>(s)];
+    std::copy_n(outputs.const_data_ptr<float>() + s * predictions.outputs, predictions.outputs,
+                predictions.logits.begin() + example * predictions.outputs);
+    if (is_regression()) {
+      predictions.scores[static_cast<std::size_t>(example)] = answers.const_data_ptr<double>()[s];
+    } else {
+      predictions.classes[static_cast<std::size_t>(example)] =
+          answers.const_data_ptr<std::int64_t>()[s];
     }
   }
 }

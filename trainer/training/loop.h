@@ -2,72 +2,75 @@
 
 #include <atomic>
 #include <cstddef>
+#include <exception>
+#include <memory>
 #include <vector>
 
 #include "sweeps/trial_config.h"
 #include "trainer/training/checkpoint.h"
 #include "trainer/training/evaluation.h"
-#include "trainer/training/optimizer.h"
 #include "trainer/training/task_run.h"
+#include "trainer/training/training_trial.h"
 #include "trainer/training/trial_model.h"
-#include "trainer/training/trial_progress.h"
 
 namespace petlab::trainer {
 
 /// One of the trials that are trained together.
 struct GangTrial {
   sweeps::TrialConfig config;
+  SharedTasks tasks;
   LoopObserver observer;
 };
 
-/// Trains one trial, or several together (reference/method.md, "GLUE protocol"): epochs with a
-/// validation after each, selection of the best, and its test. The numbers depend only on the
-/// configuration, the data and the numerics; a run restored from a checkpoint continues with the
-/// same numbers.
+/// Trains one trial, or a gang of them on one pass of the frozen backbone (reference/method.md,
+/// "GLUE protocol"): epochs with a validation after each, selection of the best, and its test. A
+/// trial of a gang leaves it when it is trained or fails; the others continue. The numbers depend
+/// only on the configuration, the data and the numerics; a run restored from a checkpoint continues
+/// with the same numbers.
 class TrainingLoop {
  public:
-  /// `tasks` are in the order of config.tasks. Throws Error unless each has examples in all three
-  /// splits.
+  /// Throws as TrainingTrial.
   TrainingLoop(const sweeps::TrialConfig& config, SharedTasks tasks, const Pretrained& pretrained,
                LoopObserver observer);
   /// Throws std::invalid_argument for trials that why_not_in_one_gang rejects.
-  TrainingLoop(std::vector<GangTrial> trials, SharedTasks tasks, const Pretrained& pretrained);
+  TrainingLoop(std::vector<GangTrial> trials, const Pretrained& pretrained);
 
-  std::int64_t steps() const { return trials_.front().order().steps(); }
-  const TrainingState& state(std::size_t k = 0) const { return trials_[k].state(); }
+  std::int64_t steps() const { return trials_.front()->order().steps(); }
+  const TrainingState& state(std::size_t k = 0) const { return trials_[k]->state(); }
   /// The parameters, optimizer state and best parameters so far of trial k, by name.
-  NamedTensors tensors(std::size_t k = 0) const { return trials_[k].tensors(optimizer_); }
+  NamedTensors tensors(std::size_t k = 0) const { return trials_[k]->tensors(); }
   /// Resumes trial k from a checkpoint; the checkpoints of all trials must be of the same step.
   /// Throws Error if a tensor is missing or has the wrong shape.
-  void restore(const TrainingState& state, const NamedTensors& tensors, std::size_t k = 0);
+  void restore(const TrainingState& state, const NamedTensors& tensors, std::size_t k = 0) {
+    trials_[k]->restore(state, tensors);
+  }
 
   /// Trains to the end, selects the best parameters and reports their test metrics. Throws
-  /// NotFinite, and Interrupted soon after `stop` is set; state and tensors can then be saved and
-  /// resumed.
+  /// Interrupted soon after `stop` is set; state and tensors can then be saved and resumed. Throws
+  /// NotFinite, or in a gang keeps it as the trial's failure.
   void run(const std::atomic<bool>& stop);
-  /// The model. After run() it has the selected parameters, merged.
-  TrialModel& model() { return model_; }
-  const std::vector<TaskRun>& tasks() const { return *tasks_; }
+  /// Why trial k of a gang left it untrained; nullptr if it did not.
+  std::exception_ptr failure(std::size_t k) const { return failures_[k]; }
+  /// A trial's model. After run() it has the selected parameters, merged.
+  TrialModel& model(std::size_t k = 0) { return trials_[k]->model(); }
+  const std::vector<TaskRun>& tasks(std::size_t k = 0) const { return trials_[k]->tasks(); }
 
  private:
-  /// Evaluates a split: the scores of each trial, by task. Throws Interrupted, NotFinite.
-  std::vector<std::vector<Scores>> evaluate(const TokenisedSplit TaskRun::*split,
-                                            const std::atomic<bool>& stop,
-                                            std::vector<std::vector<ScoredLines>>* lines = nullptr);
-  void validate(const std::atomic<bool>& stop);
+  /// Does trial k's `work`. In a gang, a result that is not finite ends this trial only.
+  template <typename Work>
+  void for_trial(std::size_t k, Work work);
   void train_step();
-  /// Returns the losses of the steps since the last call, by step and trial. Waits for the device.
-  std::vector<std::vector<double>> take_losses();
+  /// The losses of the steps since the last call, (steps, trials in training). Waits for the
+  /// device.
+  Tensor take_losses();
   /// Passes the losses of the last steps to each trial.
-  void report_losses(const std::vector<std::vector<double>>& losses);
-  static bool is_checkpoint_due(const TrialProgress& trial);
-  void test(const std::atomic<bool>& stop);
+  void report_losses(const Tensor& losses);
 
-  SharedTasks tasks_;
-  std::vector<TrialProgress> trials_;
-  TrialModel model_;
-  AdamW optimizer_;
-  std::vector<Tensor> unread_;  // (K) losses of each of the last steps, on the device
+  std::vector<std::unique_ptr<TrainingTrial>> trials_;
+  std::vector<std::exception_ptr> failures_;  // by trial
+  std::vector<std::size_t> training_;         // the trials that are still in training
+  /// The losses of each of the last steps, on the device: one for each trial in training.
+  std::vector<Tensor> unread_;
 };
 
 }  // namespace petlab::trainer

@@ -50,15 +50,11 @@ struct ScoredLines {
   bool texts = false;
 };
 
-/// A backbone with its module, merged, as an objective runs it on a packed batch.
+/// A backbone with what acts on it: a trial's merged module, or those of a gang (GangHooks).
 struct ModelPass {
-  const Backbone& frozen;
-  const Module& module;
+  const Backbone& backbone;
+  const Hooks& hooks;
   const Dropout* dropout = nullptr;  // nullptr outside training
-
-  /// The backbone that trial k computes with: the module's, if it has one.
-  const Backbone& backbone(std::int64_t trial) const;
-  Tensor encode(const EncoderInput& input, LastLayer last) const;
 };
 
 /// A backbone with its tokenizer. Both must outlive all users of this object.
@@ -71,16 +67,15 @@ struct Pretrained {
   const Tokenizer* tokenizer;
 };
 
-/// The objective of a task, for the K trials that are trained together: its targets, loss,
-/// predictions and scores.
+/// The objective of a task of a trial: its targets, loss, predictions and scores.
 class Objective {
  public:
   virtual ~Objective() = default;
 
   /// The parameters trained in addition to the module, in a fixed order, with unique names.
   virtual std::vector<Parameter> parameters() = 0;
-  /// Trial k's parameters in the form that an artifact stores.
-  virtual std::vector<StoredTensor> stored(std::int64_t trial) = 0;
+  /// The parameters in the form that an artifact stores.
+  virtual std::vector<StoredTensor> stored() const = 0;
 
   /// As in Module: call merge before the forward passes of a step, and gather after its backward
   /// pass.
@@ -91,15 +86,21 @@ class Objective {
   /// targets.
   virtual std::int64_t loss_terms(const TokenisedSplit& split,
                                   std::span<const std::int64_t> examples) const = 0;
-  /// For each trial, the sum of its examples' losses, as a scalar tensor. Differentiable.
-  virtual std::vector<Tensor> losses(const ModelPass& model, const PackedBatch& batch) const = 0;
+  /// The states from which loss() computes, (rows, d_model) in the batch's order. They are the part
+  /// of the forward pass that a gang shares: any objective of the same backbone computes them.
+  virtual Tensor states(const ModelPass& model, const PackedBatch& batch) const = 0;
+  /// The number of rows in states().
+  virtual std::int64_t state_rows(const PackedBatch& batch) const = 0;
+  /// The sum of the batch's losses, a scalar tensor. Differentiable.
+  virtual Tensor loss(const ModelPass& model, const Tensor& states,
+                      const PackedBatch& batch) const = 0;
 
   /// Allocates predictions for this many examples.
   virtual Predictions empty_predictions(std::int64_t examples) const = 0;
-  /// Predicts the batch's examples and stores trial k's results at their indices in predictions[k].
-  /// Throws NotFinite.
+  /// Predicts the batch's examples and stores the results at their indices in `predictions`. Throws
+  /// NotFinite.
   virtual void predict(const ModelPass& model, const PackedBatch& batch,
-                       std::span<Predictions> predictions) const = 0;
+                       Predictions& predictions) const = 0;
   /// Computes the metrics of the task's declaration. Throws std::invalid_argument for a metric that
   /// does not fit this objective's predictions.
   virtual Scores score(const TokenisedSplit& split, const Predictions& predictions) const = 0;
@@ -109,11 +110,9 @@ class Objective {
 
 /// Creates the objective of a trial's task. Encoders get a head on the first token, for classes or
 /// scores; a T5 generates texts for every task. `number` is the task's index in its trial. Throws
-/// std::invalid_argument if the backbone does not support it: texts or decoding with an encoder,
-/// several trials together with a T5.
+/// std::invalid_argument if the backbone does not support it: texts or decoding with an encoder.
 std::unique_ptr<Objective> make_objective(const sweeps::TaskDeclaration& task, std::uint64_t number,
                                           const sweeps::TrialConfig& config,
-                                          const Pretrained& pretrained,
-                                          std::span<const std::uint64_t> seeds);
+                                          const Pretrained& pretrained);
 
 }  // namespace petlab::trainer

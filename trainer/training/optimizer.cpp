@@ -8,51 +8,45 @@
 
 namespace petlab::trainer {
 
-AdamW::AdamW(std::vector<Parameter> parameters, AdamWOptions options, std::int64_t trials)
-    : parameters_(std::move(parameters)), options_(options), trials_(trials) {
+AdamW::AdamW(std::vector<Parameter> parameters, AdamWOptions options)
+    : parameters_(std::move(parameters)), options_(options) {
   for (const Parameter& parameter : parameters_) {
     first_.push_back(at::zeros_like(parameter.value));
     second_.push_back(at::zeros_like(parameter.value));
   }
 }
 
-Tensor AdamW::clip(std::span<const double> max_norms) {
+Tensor AdamW::clip(double max_norm) {
   const at::NoGradGuard no_grad;
-  std::vector<Tensor> norms;
-  for (std::int64_t k = 0; k < trials_; ++k) {
-    const double max_norm = max_norms[static_cast<std::size_t>(k)];
-    if (!on_cpu()) {
-      const std::vector<Tensor> trial_gradients = gradients(k);
-      norms.push_back(
-          at::linalg_vector_norm(at::stack(at::_foreach_norm(trial_gradients)).to(at::kDouble)));
-      if (max_norm <= 0) continue;
-      const Tensor factor = (max_norm / (norms.back() + 1e-6)).clamp_max(1);
-      at::_foreach_mul_(trial_gradients, factor.to(trial_gradients.front().scalar_type()));
-      continue;
-    }
-    Tensor sum;
-    for (const Parameter& parameter : parameters_) {
-      const Tensor norm = at::linalg_vector_norm(part(parameter.gradient, k)).to(at::kDouble);
-      const Tensor square = norm * norm;
-      sum = sum.defined() ? sum + square : square;
-    }
-    norms.push_back(sum.sqrt());
-    if (max_norm <= 0) continue;
-    const Tensor factor = max_norm / (norms.back() + 1e-6);
-    // On a CPU, reading the factor is free, and multiplying by 1 is not.
-    if (!(factor.item<double>() < 1)) continue;
-    for (const Parameter& parameter : parameters_) part(parameter.gradient, k).mul_(factor);
+  if (!on_cpu()) {
+    const std::vector<Tensor> all = gradients();
+    const Tensor norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(all)).to(at::kDouble));
+    if (max_norm <= 0) return norm;
+    const Tensor factor = (max_norm / (norm + 1e-6)).clamp_max(1);
+    at::_foreach_mul_(all, factor.to(all.front().scalar_type()));
+    return norm;
   }
-  return at::stack(norms);
+  Tensor sum = at::zeros({}, at::kDouble);
+  for (const Parameter& parameter : parameters_) {
+    const Tensor norm = at::linalg_vector_norm(parameter.gradient).to(at::kDouble);
+    sum += norm * norm;
+  }
+  Tensor norm = sum.sqrt();
+  if (max_norm <= 0) return norm;
+  const Tensor factor = max_norm / (norm + 1e-6);
+  // On a CPU, reading the factor is free, and multiplying by 1 is not.
+  if (!(factor.item<double>() < 1)) return norm;
+  for (const Parameter& parameter : parameters_) parameter.gradient.mul_(factor);
+  return norm;
 }
 
-std::vector<Tensor> AdamW::gradients(std::int64_t k) const {
+std::vector<Tensor> AdamW::gradients() const {
   std::vector<Tensor> all;
-  for (const Parameter& parameter : parameters_) all.push_back(part(parameter.gradient, k));
+  for (const Parameter& parameter : parameters_) all.push_back(parameter.gradient);
   return all;
 }
 
-void AdamW::step(std::span<const Rates> rates) {
+void AdamW::step(const Rates& rates) {
   const at::NoGradGuard no_grad;
   ++steps_;
   const std::vector<Moving> all = moving(rates);
@@ -63,34 +57,29 @@ void AdamW::step(std::span<const Rates> rates) {
   }
 }
 
-std::vector<AdamW::Moving> AdamW::moving(std::span<const Rates> rates) {
+std::vector<AdamW::Moving> AdamW::moving(const Rates& rates) {
   std::vector<Moving> all;
   const auto add = [&](Moving one) {
     if (one.steps > 0) all.push_back(std::move(one));
   };
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Parameter& parameter = parameters_[i];
-    for (std::int64_t k = 0; k < trials_; ++k) {
-      const Rates& trial_rates = rates[static_cast<std::size_t>(k)];
-      Moving whole{part(parameter.value.detach(), k), part(parameter.gradient, k),
-                   part(first_[i], k), part(second_[i], k)};
-      whole.steps = steps_of(parameter.task);
-      whole.rate = parameter.rate == Rate::scores ? trial_rates.scores : trial_rates.module;
-      whole.decayed = parameter.decayed;
-      if (!parameter.by_task) {
-        add(std::move(whole));
-        continue;
+    Moving whole{parameter.value.detach(), parameter.gradient, first_[i], second_[i]};
+    whole.steps = steps_of(parameter.task);
+    whole.rate = parameter.rate == Rate::scores ? rates.scores : rates.module;
+    whole.decayed = parameter.decayed;
+    if (!parameter.by_task) {
+      add(std::move(whole));
+      continue;
+    }
+    for (std::int64_t t = 0; t < whole.value.size(0); ++t) {
+      Moving of_task = whole;
+      for (Tensor* const tensor :
+           {&of_task.value, &of_task.gradient, &of_task.first, &of_task.second}) {
+        *tensor = tensor->select(0, t);
       }
-      const std::int64_t tasks = trials_ == 1 ? 1 : 0;  // the dimension of tasks
-      for (std::int64_t t = 0; t < whole.value.size(tasks); ++t) {
-        Moving of_task = whole;
-        for (Tensor* const tensor :
-             {&of_task.value, &of_task.gradient, &of_task.first, &of_task.second}) {
-          *tensor = tensor->select(tasks, t);
-        }
-        of_task.steps = steps_of(static_cast<std::size_t>(t));
-        add(std::move(of_task));
-      }
+      of_task.steps = steps_of(static_cast<std::size_t>(t));
+      add(std::move(of_task));
     }
   }
   return all;
@@ -147,16 +136,14 @@ void AdamW::zero_gradients() {
     for (const Parameter& parameter : parameters_) parameter.gradient.zero_();
     return;
   }
-  std::vector<Tensor> all;
-  for (const Parameter& parameter : parameters_) all.push_back(parameter.gradient);
-  at::_foreach_zero_(all);
+  at::_foreach_zero_(gradients());
 }
 
-std::vector<std::pair<std::string, Tensor>> AdamW::state(std::int64_t k) const {
+std::vector<std::pair<std::string, Tensor>> AdamW::state() const {
   std::vector<std::pair<std::string, Tensor>> all;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    all.emplace_back(parameters_[i].name + ".exp_avg", parameters_[i].of_trial(first_[i], k));
-    all.emplace_back(parameters_[i].name + ".exp_avg_sq", parameters_[i].of_trial(second_[i], k));
+    all.emplace_back(parameters_[i].name + ".exp_avg", first_[i]);
+    all.emplace_back(parameters_[i].name + ".exp_avg_sq", second_[i]);
   }
   return all;
 }

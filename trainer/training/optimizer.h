@@ -21,75 +21,60 @@ struct AdamWOptions {
   double weight_decay = 0.1;
 };
 
-/// Learning rates for one step of one trial: for modules and heads, and for mask scores.
+/// Learning rates for one step: for modules and heads, and for mask scores.
 struct Rates {
   double module = 0;
   double scores = 0;
 };
 
-/// AdamW with two learning rates, for one trial or for several along dimension 0 of each parameter.
-/// Its state is named for checkpoints.
+/// AdamW with two learning rates. Its state is named for checkpoints.
 ///
 /// A parameter of one task joins at the first batch of that task; before that, it neither decays
 /// nor counts steps, as torch skips parameters without a gradient. From then on it moves in every
 /// step, as in torch when gradients are set to zero between steps.
 class AdamW {
  public:
-  AdamW(std::vector<Parameter> parameters, AdamWOptions options, std::int64_t trials = 1);
+  AdamW(std::vector<Parameter> parameters, AdamWOptions options);
 
   /// first_step[t] is the first step, from 0, with a batch of task t. Without this call, all are 0.
   void set_first_steps(std::vector<std::int64_t> first_step) {
     first_step_ = std::move(first_step);
   }
 
-  /// Scales each trial's gradients to a total norm of at most max_norms[k] (torch's factor max_norm
-  /// / (norm + 1e-6); 0: no clipping). Returns the norms before clipping, (K) of kDouble on the
+  /// Scales the gradients to a total norm of at most max_norm (torch's factor max_norm / (norm +
+  /// 1e-6); 0: no clipping). Returns the norm before clipping, a scalar of kDouble on the
   /// parameters' device. Does not wait for devices other than the CPU.
-  Tensor clip(std::span<const double> max_norms);
-  /// Takes one step, with the rates of each trial.
-  void step(std::span<const Rates> rates);
-  /// The same for a single trial.
-  double clip(double max_norm) { return clip(std::span(&max_norm, 1)).item<double>(); }
-  void step(double learning_rate, double scores_learning_rate) {
-    const Rates rates{learning_rate, scores_learning_rate};
-    step(std::span(&rates, 1));
-  }
+  Tensor clip(double max_norm);
+  void step(const Rates& rates);
   void zero_gradients();
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
   std::int64_t steps() const { return steps_; }
   void set_steps(std::int64_t steps) { steps_ = steps; }
-  /// Names ("down.weight.exp_avg", …) and tensors of trial k's state, as checkpoints store them.
-  std::vector<std::pair<std::string, Tensor>> state(std::int64_t k) const;
+  /// Names ("down.weight.exp_avg", …) and tensors of the state, as checkpoints store them.
+  std::vector<std::pair<std::string, Tensor>> state() const;
 
  private:
-  /// A parameter, or one trial's or task's slice of it, with its moments and the settings of its
-  /// update.
+  /// A parameter, or a task's slice of it, with its moments and the settings of its update.
   struct Moving {
     Tensor value, gradient, first, second;
     std::int64_t steps = 0;  // steps that it took part in, this one included
     double rate = 0;
     bool decayed = true;
   };
-  /// Trial k's part of a parameter, or of a tensor of the parameter's shape.
-  Tensor part(const Tensor& all, std::int64_t k) const {
-    return trials_ == 1 ? all : all.select(0, k);
-  }
   /// Steps that parameters of this task have taken part in. Absent: of all tasks.
   std::int64_t steps_of(std::optional<std::size_t> task) const;
   /// The slices that this step updates.
-  std::vector<Moving> moving(std::span<const Rates> rates);
+  std::vector<Moving> moving(const Rates& rates);
   void update(const Moving& one) const;
   /// Updates all slices in a few launches, with steps and rates in device memory.
   void update_on_device(std::span<const Moving> all) const;
-  /// The gradients of trial k.
-  std::vector<Tensor> gradients(std::int64_t k) const;
+  std::vector<Tensor> gradients() const;
   bool on_cpu() const { return parameters_.empty() || parameters_[0].value.device().is_cpu(); }
 
   std::vector<Parameter> parameters_;
   std::vector<Tensor> first_, second_;
   AdamWOptions options_;
-  std::int64_t trials_;
   std::int64_t steps_ = 0;
   std::vector<std::int64_t> first_step_;
 };

@@ -51,7 +51,7 @@ GenerationOptions generation_of(const sweeps::TaskDeclaration& task,
   return options;
 }
 
-const T5& t5_of(const ModelPass& model) { return dynamic_cast<const T5&>(model.backbone(0)); }
+const T5& t5_of(const ModelPass& model) { return dynamic_cast<const T5&>(model.backbone); }
 
 /// The decoder's inputs: the start token, then each target without its last token.
 PackedSequences shifted(const PackedSequences& targets, std::int64_t start) {
@@ -79,16 +79,11 @@ std::optional<std::int64_t> class_of_text(const sweeps::TaskDeclaration& task,
 }
 
 TextObjective::TextObjective(sweeps::TaskDeclaration task, const sweeps::TrialConfig& config,
-                             const Pretrained& pretrained, std::span<const std::uint64_t> seeds)
+                             const Pretrained& pretrained)
     : task_(std::move(task)),
       tokenizer_(required_tokenizer(pretrained)),
       label_smoothing_(config.training.label_smoothing),
-      generation_(generation_of(task_, config.decoding, tokenizer_)) {
-  if (seeds.size() != 1) {
-    throw std::invalid_argument("trials of a T5 are trained one by one, found " +
-                                std::to_string(seeds.size()) + " together");
-  }
-}
+      generation_(generation_of(task_, config.decoding, tokenizer_)) {}
 
 std::int64_t TextObjective::loss_terms(const TokenisedSplit& split,
                                        std::span<const std::int64_t> examples) const {
@@ -100,15 +95,18 @@ std::int64_t TextObjective::loss_terms(const TokenisedSplit& split,
   return tokens;
 }
 
-std::vector<Tensor> TextObjective::losses(const ModelPass& model, const PackedBatch& batch) const {
+Tensor TextObjective::states(const ModelPass& model, const PackedBatch& batch) const {
   const T5& t5 = t5_of(model);
   const PackedSequences& sources = batch.input.sequences;
-  const Tensor encoded = t5.encode_sources(sources, model.module, model.dropout);
-  const Tensor decoded = t5.decode(shifted(batch.targets, t5.config().decoder_start_token_id),
-                                   sources, encoded, model.module, model.dropout);
-  const Tensor wanted =
-      on_device(at::tensor(batch.targets.ids, at::kLong), model.frozen.placement().device);
-  return {t5.smoothed_losses(decoded, wanted, label_smoothing_).sum()};
+  const Tensor encoded = t5.encode_sources(sources, model.hooks, model.dropout);
+  return t5.decode(shifted(batch.targets, t5.config().decoder_start_token_id), sources, encoded,
+                   model.hooks, model.dropout);
+}
+
+Tensor TextObjective::loss(const ModelPass& model, const Tensor& states,
+                           const PackedBatch& batch) const {
+  const Tensor wanted = on_device(at::tensor(batch.targets.ids, at::kLong), states.device());
+  return t5_of(model).smoothed_losses(states, wanted, label_smoothing_).sum();
 }
 
 Predictions TextObjective::empty_predictions(std::int64_t examples) const {
@@ -119,9 +117,9 @@ Predictions TextObjective::empty_predictions(std::int64_t examples) const {
 }
 
 void TextObjective::predict(const ModelPass& model, const PackedBatch& batch,
-                            std::span<Predictions> predictions) const {
+                            Predictions& predictions) const {
   const PackedSequences& sources = batch.input.sequences;
-  const auto texts = generate(t5_of(model), sources, model.module, generation_);
+  const auto texts = generate(t5_of(model), sources, model.hooks, generation_);
   for (std::size_t s = 0; s < texts.size(); ++s) {
     if (texts[s].empty() || !std::isfinite(texts[s].front().score)) {
       throw NotFinite("a prediction is not finite");
@@ -129,8 +127,8 @@ void TextObjective::predict(const ModelPass& model, const PackedBatch& batch,
     const GeneratedText& best = texts[s].front();
     const std::vector<std::int32_t> ids(best.ids.begin(), best.ids.end());
     const auto example = static_cast<std::size_t>(sources.examples[s]);
-    predictions.front().texts[example] = tokenizer_.decode(ids, /*skip_special=*/true);
-    predictions.front().text_scores[example] = best.score;
+    predictions.texts[example] = tokenizer_.decode(ids, /*skip_special=*/true);
+    predictions.text_scores[example] = best.score;
   }
 }
 

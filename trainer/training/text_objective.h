@@ -17,22 +17,27 @@ namespace petlab::trainer {
 /// trains nothing besides the module.
 class TextObjective final : public Objective {
  public:
-  /// Throws std::invalid_argument for more than one trial, a missing tokenizer, or unsupported
-  /// decoding options.
+  /// Throws std::invalid_argument for a missing tokenizer or unsupported decoding options.
   TextObjective(sweeps::TaskDeclaration task, const sweeps::TrialConfig& config,
-                const Pretrained& pretrained, std::span<const std::uint64_t> seeds);
+                const Pretrained& pretrained);
 
   std::vector<Parameter> parameters() override { return {}; }
-  std::vector<StoredTensor> stored(std::int64_t) override { return {}; }
+  std::vector<StoredTensor> stored() const override { return {}; }
   void merge() override {}
   void gather() override {}
   /// The number of tokens in the targets, with their end tokens.
   std::int64_t loss_terms(const TokenisedSplit& split,
                           std::span<const std::int64_t> examples) const override;
-  std::vector<Tensor> losses(const ModelPass& model, const PackedBatch& batch) const override;
+  /// The decoder's state at each token of the targets.
+  Tensor states(const ModelPass& model, const PackedBatch& batch) const override;
+  std::int64_t state_rows(const PackedBatch& batch) const override {
+    return batch.targets.tokens();
+  }
+  Tensor loss(const ModelPass& model, const Tensor& states,
+              const PackedBatch& batch) const override;
   Predictions empty_predictions(std::int64_t examples) const override;
   void predict(const ModelPass& model, const PackedBatch& batch,
-               std::span<Predictions> predictions) const override;
+               Predictions& predictions) const override;
   Scores score(const TokenisedSplit& split, const Predictions& predictions) const override;
   ScoredLines lines(const TokenisedSplit& split, const Predictions& predictions) const override;
 

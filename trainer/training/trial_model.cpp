@@ -5,20 +5,15 @@ namespace petlab::trainer {
 TrialModel::TrialModel(const sweeps::TrialConfig& config,
                        const std::vector<sweeps::TaskDeclaration>& tasks,
                        const Pretrained& pretrained)
-    : TrialModel(config, tasks, pretrained, {config.seed.value}) {}
-
-TrialModel::TrialModel(const sweeps::TrialConfig& config,
-                       const std::vector<sweeps::TaskDeclaration>& tasks,
-                       const Pretrained& pretrained, std::vector<std::uint64_t> seeds)
-    : backbone_(pretrained.model), trials_(static_cast<std::int64_t>(seeds.size())) {
+    : backbone_(pretrained.model) {
   ModuleRequest request;
   request.config = config.module;
   request.tasks = static_cast<std::int64_t>(tasks.size());
-  request.seeds = std::move(seeds);
+  request.seed = config.seed.value;
   request.placement = backbone_.placement();
   module_ = make_module(request, backbone_);
   for (std::size_t t = 0; t < tasks.size(); ++t) {
-    objectives_.push_back(make_objective(tasks[t], t, config, pretrained, request.seeds));
+    objectives_.push_back(make_objective(tasks[t], t, config, pretrained));
   }
 }
 

@@ -19,14 +19,12 @@ class TrialModel {
  public:
   TrialModel(const sweeps::TrialConfig& config, const std::vector<sweeps::TaskDeclaration>& tasks,
              const Pretrained& pretrained);
-  /// For trials that differ in their seeds and are trained together.
-  TrialModel(const sweeps::TrialConfig& config, const std::vector<sweeps::TaskDeclaration>& tasks,
-             const Pretrained& pretrained, std::vector<std::uint64_t> seeds);
 
   Module& module() { return *module_; }
+  const Module& module() const { return *module_; }
   Objective& objective(std::size_t task) { return *objectives_[task]; }
-  std::int64_t trials() const { return trials_; }
   std::size_t tasks() const { return objectives_.size(); }
+  /// The frozen backbone.
   const Backbone& backbone() const { return backbone_; }
 
   /// The parameters of the module and the objectives, in a fixed order, with unique names.
@@ -39,11 +37,12 @@ class TrialModel {
   void freeze() { frozen_ = true; }
 
   /// The model as objectives run it. `dropout` is nullptr outside training.
-  ModelPass pass(const Dropout* dropout) const { return {backbone_, *module_, dropout}; }
+  ModelPass pass(const Dropout* dropout) const {
+    return {module_->backbone(backbone_), *module_, dropout};
+  }
 
  private:
   const Backbone& backbone_;
-  std::int64_t trials_;
   std::unique_ptr<Module> module_;
   std::vector<std::unique_ptr<Objective>> objectives_;
   bool frozen_ = false;

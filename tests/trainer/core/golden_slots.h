@@ -24,19 +24,19 @@ void each_slot(const std::vector<trainer::Parameter>& parameters,
       return ends;
     };
     if (name.starts_with("head.")) {
-      visit("head.classifier." + name.substr(7), all[0][0]);
+      visit("head.classifier." + name.substr(7), all[0]);
     } else if (cut(".scores") || cut(".task_scores")) {
       const char* kind = parameter.name.ends_with(".task_scores") ? "score.task." : "score.layer.";
-      for (std::int64_t i = 0; i < all.size(1); ++i) {
-        visit(kind + std::to_string(i) + "." + name, all[0][i]);
+      for (std::int64_t i = 0; i < all.size(0); ++i) {
+        visit(kind + std::to_string(i) + "." + name, all[i]);
       }
     } else if (config.kind == "full_finetuning") {
-      visit("module." + name, all[0]);
+      visit("module." + name, all);
     } else if (config.share || config.kind == "prefix") {
-      visit("module." + name, all[0][0]);
+      visit("module." + name, all[0]);
     } else {
-      for (std::int64_t i = 0; i < all.size(1); ++i) {
-        visit("module.layer." + std::to_string(i) + "." + name, all[0][i]);
+      for (std::int64_t i = 0; i < all.size(0); ++i) {
+        visit("module.layer." + std::to_string(i) + "." + name, all[i]);
       }
     }
   }
@@ -45,7 +45,7 @@ void each_slot(const std::vector<trainer::Parameter>& parameters,
 /// Calls visit(name, tensor) for each mask: mask.layer.l.X, mask.task.t.X.
 template <typename Visit>
 void each_mask(trainer::Module& module, Visit visit) {
-  for (const trainer::StoredTensor& stored : module.stored(0)) {
+  for (const trainer::StoredTensor& stored : module.stored()) {
     if (!stored.masks.defined()) continue;
     for (std::int64_t l = 0; l < stored.masks.size(0); ++l) {
       visit("mask.layer." + std::to_string(l) + "." + stored.name, stored.masks[l]);
@@ -76,7 +76,7 @@ inline trainer::ModuleRequest module_request(const nlohmann::json& method,
   request.tasks = method.value("tasks", 1);
   const std::string combine = method.value("combine", "or");
   request.config.combine = metrics::mask_combination_from(combine).value();
-  request.seeds = {0};
+  request.seed = 0;
   request.placement = backbone.placement();
   return request;
 }

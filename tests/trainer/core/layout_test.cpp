@@ -148,9 +148,9 @@ TEST_CASE("Packed and padded batches give the same loss and gradients", "[traine
       request.config = world.trial(kind).config.module;
       request.config.share = mask != metrics::MaskKind::none;
       request.config.mask = mask;
-      request.seeds = {5};
+      request.seed = 5;
       const auto module = make_module(request, encoder);
-      Head head(encoder.config().d_model, 2, request.seeds, 0, Placement());
+      Head head(encoder.config().d_model, 2, request.seed, 0, Placement());
       std::vector<Parameter> parameters = module->parameters();
       for (const Parameter& parameter : head.parameters()) parameters.push_back(parameter);
       for (Parameter& parameter : parameters) {
@@ -160,7 +160,7 @@ TEST_CASE("Packed and padded batches give the same loss and gradients", "[traine
       Dropout dropout;
       dropout.hidden = 0.2;
       dropout.step = 3;
-      dropout.seeds = request.seeds;
+      dropout.seeds = {request.seed};
       const EncoderInput packed = pack_padded(batch.ids, batch.mask, {}, encoder);
 
       const auto run = [&](bool padded) {

@@ -228,7 +228,7 @@ TEST_CASE("clipping keeps the direction of gradients and leaves small ones uncha
     Parameter a{"a", at::zeros({2}), at::tensor({3.0F, 0.0F}), Rate::module, true};
     Parameter b{"b", at::zeros({1}), at::tensor({-4.0F}), Rate::scores, true};
     AdamW optimizer({a, b}, {});
-    norm = optimizer.clip(max_norm);
+    norm = optimizer.clip(max_norm).item<double>();
     return std::vector<double>{a.gradient[0].item<double>(), a.gradient[1].item<double>(),
                                b.gradient[0].item<double>()};
   };

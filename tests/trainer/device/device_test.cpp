@@ -45,6 +45,8 @@ std::vector<DeviceRun> train_on(const protocol::TrialFile& trial,
   BackboneStore backbones;
   const auto backbone = backbones.get(trial.backbone_folder, placement);
   std::vector<DeviceRun> runs(configs.size());
+  const SharedTasks tasks(
+      load_tasks(trial.tasks, configs.front().data, trial.data_folders, *backbone));
   std::vector<GangTrial> trials;
   for (std::size_t k = 0; k < configs.size(); ++k) {
     LoopObserver observer;
@@ -55,11 +57,9 @@ std::vector<DeviceRun> train_on(const protocol::TrialFile& trial,
     observer.on_metric = [&run = runs[k]](const protocol::Metric& metric) {
       run.metrics.push_back(metric);
     };
-    trials.push_back({configs[k], observer});
+    trials.push_back({configs[k], tasks, observer});
   }
-  TrainingLoop loop(std::move(trials),
-                    load_tasks(trial.tasks, configs.front().data, trial.data_folders, *backbone),
-                    backbone->pretrained());
+  TrainingLoop loop(std::move(trials), backbone->pretrained());
   loop.run(std::atomic<bool>{false});
   for (std::size_t k = 0; k < configs.size(); ++k) {
     for (const auto& [name, tensor] : loop.tensors(k)) {
@@ -168,8 +168,8 @@ TEST_CASE("masks of layers and tasks on a device equal the CPU's", "[trainer][de
 
 TEST_CASE("trials trained together on a device have the CPU's numbers", "[trainer][device]") {
   const TinyWorld world;
-  for (const std::string kind : {"adapter", "lora", "prefix", "full_finetuning"}) {
-    const auto [share, mask] = forms_of(kind)[kind == "full_finetuning" ? 0 : 1];
+  for (const std::string kind : {"adapter", "lora", "prefix"}) {
+    const auto [share, mask] = forms_of(kind)[1];
     INFO(kind);
     protocol::TrialFile trial = world.trial(kind);
     trial.config.module.share = share;
@@ -200,14 +200,11 @@ TEST_CASE("gradients of a step on a device equal the CPU's", "[trainer][device]"
           const auto backbone = backbones.get(trial.backbone_folder, placement);
           const std::vector<TaskRun> tasks =
               load_tasks(trial.tasks, trial.config.data, trial.data_folders, *backbone);
-          std::vector<TrialProgress> trials;
-          trials.emplace_back(0, trial.config, tasks, LoopObserver());
-          TrialModel model(trial.config, {tasks.front().declaration}, backbone->pretrained());
-          AdamW optimizer(model.parameters(), {});
-          losses.push_back(
-              read_losses(trials, take_step(trials, tasks, model, optimizer), 1).front());
+          TrainingTrial training(trial.config, tasks, backbone->pretrained(), LoopObserver());
+          TrainingTrial* const alone = &training;
+          losses.push_back(take_step({&alone, 1}).item<double>());
           auto& by_name = gradients.emplace_back();
-          for (const Parameter& parameter : optimizer.parameters()) {
+          for (const Parameter& parameter : training.model().parameters()) {
             by_name.emplace(parameter.name, parameter.gradient.to(at::kCPU));
           }
         }
@@ -294,18 +291,16 @@ DeviceCounts counts_of_step(const protocol::TrialFile& trial) {
   const auto backbone = backbones.get(trial.backbone_folder, there(at::kFloat));
   const std::vector<TaskRun> tasks =
       load_tasks(trial.tasks, trial.config.data, trial.data_folders, *backbone);
-  std::vector<TrialProgress> trials;
-  trials.emplace_back(0, trial.config, tasks, LoopObserver());
-  TrialModel model(trial.config, {tasks.front().declaration}, backbone->pretrained());
-  AdamW optimizer(model.parameters(), {});
-  take_step(trials, tasks, model, optimizer);
-  trials.front().finish_step();
+  TrainingTrial training(trial.config, tasks, backbone->pretrained(), LoopObserver());
+  TrainingTrial* const alone = &training;
+  take_step({&alone, 1});
+  training.finish_step();
   const DeviceCounts before = device_counts();
   const std::int64_t launched = emulated_launches();
-  const Tensor losses = take_step(trials, tasks, model, optimizer);
+  const Tensor losses = take_step({&alone, 1});
   DeviceCounts counts = counted(before, device_counts());
   counts.kernels += emulated_launches() - launched;
-  CHECK(read_losses(trials, losses, 2).size() == 1);
+  CHECK(losses.size(0) == 1);
   return counts;
 }
 
@@ -490,7 +485,7 @@ TEST_CASE("masks selected on a device equal select_mask's", "[trainer][device]")
     plan.mask = MaskKind::learned;
     plan.sparsity_ratio = ratio;
     MaskedWeight weight(plan, there(at::kFloat));
-    weight.scores().copy_(at::tensor(scores).view({1, 1, n}));
+    weight.scores().copy_(at::tensor(scores).view({1, n}));
     weight.values().fill_(1);
     weight.merge(0, false);
     CHECK(weight.layer(0).to(at::kCPU).view({n}).equal(at::tensor(wanted)));
@@ -513,7 +508,7 @@ TEST_CASE("masks of long rows on a device equal select_mask's", "[trainer][devic
     plan.sparsity_ratio = ratio;
     MaskedWeight here(plan, Placement::all_in(type)), device(plan, there(type));
     for (MaskedWeight* const weight : {&here, &device}) {
-      weight->scores().copy_(scores.view({1, layers, n}));
+      weight->scores().copy_(scores);
       weight->values().fill_(1);
       weight->merge(0, false);
     }

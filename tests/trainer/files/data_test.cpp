@@ -514,15 +514,12 @@ TEST_CASE("a packed batch has its examples' tokens one after another", "[trainer
   const Numbers first{0};
   CHECK(counted_positions(pack(tokens, first).input.sequences, 5) == Numbers{5, 4, 6, 4, 7});
   // The sequences of two trials follow each other.
-  const std::vector<Numbers> of_trials{{1}, {2, 1}};
-  const PackedBatch both = pack_trials(tokens, of_trials);
+  const PackedBatch both = joined(std::vector{pack(tokens, Numbers{1}), batch});
   CHECK(both.input.sequences.trial_sequences == Numbers{0, 1, 3});
   CHECK(both.input.sequences.examples == Numbers{1, 2, 1});
   CHECK(both.input.sequences.ids == Numbers{2, 5, 3, 4, 3, 2, 4, 3, 2, 5, 3, 4, 3});
-  CHECK(both.classes == Numbers{0, 1, 0});
-  const EncoderInput second = part_of_trial(both.input, 1);
-  CHECK(second.sequences == batch.input.sequences);
-  CHECK(second.type_ids == batch.input.type_ids);
+  CHECK(both.input.sequences.offsets == Numbers{0, 5, 8, 13});
+  CHECK(both.input.type_ids == Numbers{0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1});
   CHECK(roberta_positions(Numbers{0, 7, 1, 8, 2, 1, 1}, 1) == Numbers{2, 3, 1, 4, 5, 1, 1});
 }
 
