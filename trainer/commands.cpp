@@ -229,16 +229,20 @@ int run_worker(const std::vector<std::string>& folders) {
   BackboneStore backbones(digest_cache());
   const bool announced = folders == std::vector<std::string>{"-"};
   InputLines lines;
-  std::optional<std::vector<std::string>> given = folders;
+  auto given = folders.begin();
   const auto next = [&]() -> std::optional<std::vector<std::string>> {
-    if (!announced) return std::exchange(given, std::nullopt);
+    if (!announced) {
+      if (given == folders.end()) return std::nullopt;
+      return std::vector{*given++};
+    }
     const std::optional<std::string> line = lines.next();
     return line ? std::optional(gang_of(*line)) : std::nullopt;
   };
-  // Trains the trials of a gang one after another, with the same numbers.
-  const auto train = [&](const std::string& folder) {
-    if (announced) std::cout << protocol::announcement(folder) << std::flush;
-    return train_trial(folder, backbones, stop, system_clock(), std::cout);
+  const auto train = [&](const std::vector<std::string>& gang) {
+    for (const std::string& folder : gang) {
+      if (announced) std::cout << protocol::announcement(folder) << std::flush;
+    }
+    return train_gang({gang.begin(), gang.end()}, backbones, stop, system_clock(), std::cout);
   };
   const int code = train_gangs(next, train, stop);
   if (code == kDeviceFailed) {

@@ -9,9 +9,12 @@ namespace petlab::trainer {
 namespace {
 
 constexpr std::array kKinds{
-    ModuleKind{"adapter", make_adapter},     ModuleKind{"lora", make_lora},
-    ModuleKind{"prefix", make_prefix},       ModuleKind{"full_finetuning", make_full_finetuning},
-    ModuleKind{"head_only", make_head_only}, ModuleKind{"hyperformer++", make_hyperformer},
+    ModuleKind{"adapter", make_adapter},
+    ModuleKind{"lora", make_lora},
+    ModuleKind{"prefix", make_prefix, /*trains_backbone=*/false, /*has_prefix=*/true},
+    ModuleKind{"full_finetuning", make_full_finetuning, /*trains_backbone=*/true},
+    ModuleKind{"head_only", make_head_only},
+    ModuleKind{"hyperformer++", make_hyperformer},
 };
 
 // Each parameter has streams for its values, its layers' scores and its tasks' scores.
@@ -52,12 +55,16 @@ std::vector<Parameter> Module::parameters() {
 
 std::span<const ModuleKind> module_kinds() { return kKinds; }
 
-std::unique_ptr<Module> make_module(const ModuleRequest& request, const Backbone& backbone) {
+const ModuleKind& module_kind(std::string_view kind) {
   for (const ModuleKind& row : kKinds) {
-    if (row.kind == request.config.kind) return row.make(request, backbone);
+    if (row.kind == kind) return row;
   }
-  throw std::invalid_argument("module.kind is '" + request.config.kind +
+  throw std::invalid_argument("module.kind is '" + std::string(kind) +
                               "', which this trainer does not support");
+}
+
+std::unique_ptr<Module> make_module(const ModuleRequest& request, const Backbone& backbone) {
+  return module_kind(request.config.kind).make(request, backbone);
 }
 
 CarrierRow carrier_row(const ModuleRequest& request, const Backbone& backbone, Site site) {

@@ -44,11 +44,15 @@ class Module : public Hooks {
 struct ModuleKind {
   std::string_view kind;
   std::unique_ptr<Module> (*make)(const ModuleRequest& request, const Backbone& backbone);
+  bool trains_backbone = false;  // and hence shares none with other trials
+  bool has_prefix = false;       // module.prefix_length keys and values before a sequence's own
 };
 std::span<const ModuleKind> module_kinds();
+/// Throws std::invalid_argument for an unknown kind.
+const ModuleKind& module_kind(std::string_view kind);
 
-/// Creates the module that the configuration names, initialised from its seeds. Throws
-/// std::invalid_argument for an unknown kind.
+/// Creates the module that the configuration names, initialised from its seed. Throws as
+/// module_kind.
 std::unique_ptr<Module> make_module(const ModuleRequest& request, const Backbone& backbone);
 
 /// The carriers of a site, all of the same width, so that they can share a prototype.

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "trainer/modules/module.h"
+
 namespace petlab::trainer {
 namespace {
 
@@ -28,17 +30,13 @@ Tensor join(const HookPlace& at, Act act) {
   return at::cat(parts);
 }
 
-std::string text_of(const sweeps::TrialConfig& config, std::int64_t prefix) {
-  return prefix > 0 ? "a prefix of " + std::to_string(prefix) : "module.kind " + config.module.kind;
-}
-
 }  // namespace
 
 std::optional<std::string> why_not_in_one_gang(const sweeps::TrialConfig& one,
                                                const sweeps::TrialConfig& other) {
   for (const sweeps::TrialConfig* const trial : {&one, &other}) {
-    if (trial->module.kind == "full_finetuning") {
-      return "module.kind is full_finetuning, which shares no backbone";
+    if (module_kind(trial->module.kind).trains_backbone) {
+      return "module.kind is " + trial->module.kind + ", which shares no backbone";
     }
   }
   if (one.backbone != other.backbone) {
@@ -53,11 +51,11 @@ std::optional<std::string> why_not_in_one_gang(const sweeps::TrialConfig& one,
            std::to_string(other.training.dropout);
   }
   const auto prefix = [](const sweeps::TrialConfig& trial) {
-    return trial.module.kind == "prefix" ? trial.module.prefix_length : 0;
+    return module_kind(trial.module.kind).has_prefix ? trial.module.prefix_length : 0;
   };
   if (prefix(one) != prefix(other)) {
-    return "keys and values begin with those of " + text_of(one, prefix(one)) + " and " +
-           text_of(other, prefix(other));
+    return "the length of the prefix is " + std::to_string(prefix(one)) + " and " +
+           std::to_string(prefix(other));
   }
   return std::nullopt;
 }

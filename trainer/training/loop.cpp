@@ -15,8 +15,8 @@ namespace {
 // The maximum number of steps whose losses have not been read back from the device.
 constexpr std::size_t kMostUnread = 16;
 
-std::vector<GangTrial> alone(GangTrial trial) {
-  std::vector<GangTrial> all;
+std::vector<std::unique_ptr<TrainingTrial>> alone(std::unique_ptr<TrainingTrial> trial) {
+  std::vector<std::unique_ptr<TrainingTrial>> all;
   all.push_back(std::move(trial));
   return all;
 }
@@ -25,32 +25,35 @@ std::vector<GangTrial> alone(GangTrial trial) {
 
 TrainingLoop::TrainingLoop(const sweeps::TrialConfig& config, SharedTasks tasks,
                            const Pretrained& pretrained, LoopObserver observer)
-    : TrainingLoop(alone({config, std::move(tasks), std::move(observer)}), pretrained) {}
+    : TrainingLoop(alone(std::make_unique<TrainingTrial>(config, std::move(tasks), pretrained,
+                                                         std::move(observer)))) {}
 
-TrainingLoop::TrainingLoop(std::vector<GangTrial> trials, const Pretrained& pretrained)
-    : failures_(trials.size()) {
-  if (trials.empty()) throw std::invalid_argument("found no trial to train");
-  for (GangTrial& trial : trials) {
-    if (!trials_.empty()) {
-      if (const auto why = why_not_in_one_gang(trials_.front()->config(), trial.config)) {
-        throw std::invalid_argument("the trials cannot be trained together: " + *why);
-      }
+TrainingLoop::TrainingLoop(std::vector<std::unique_ptr<TrainingTrial>> trials)
+    : trials_(std::move(trials)), left_(trials_.size(), false) {
+  if (trials_.empty()) throw std::invalid_argument("found no trial to train");
+  for (std::size_t k = 0; k < trials_.size(); ++k) {
+    training_.push_back(k);
+    if (k == 0) continue;
+    if (const auto why = why_not_in_one_gang(trials_.front()->config(), trials_[k]->config())) {
+      throw std::invalid_argument("the trials cannot be trained together: " + *why);
     }
-    training_.push_back(trials_.size());
-    trials_.push_back(std::make_unique<TrainingTrial>(
-        std::move(trial.config), std::move(trial.tasks), pretrained, std::move(trial.observer)));
   }
 }
 
 template <typename Work>
 void TrainingLoop::for_trial(std::size_t k, Work work) {
-  if (failures_[k]) return;
+  if (left_[k]) return;
   try {
     work(*trials_[k]);
   } catch (const NotFinite&) {
-    if (trials_.size() == 1) throw;
-    failures_[k] = std::current_exception();
+    if (!trials_[k]->observer().on_end) throw;
+    leave(k, std::current_exception());
   }
+}
+
+void TrainingLoop::leave(std::size_t k, const std::exception_ptr& failure) {
+  left_[k] = true;
+  if (trials_[k]->observer().on_end) trials_[k]->observer().on_end(failure);
 }
 
 void TrainingLoop::train_step() {
@@ -114,11 +117,12 @@ void TrainingLoop::run(const std::atomic<bool>& stop) {
     for (const std::size_t k : training_) {
       for_trial(k, [&](TrainingTrial& trial) {
         if (trial.is_to_be_validated()) trial.validate(stop);
-        if (trial.is_trained()) trial.test(stop);
+        if (!trial.is_trained()) return;
+        trial.test(stop);
+        leave(k, nullptr);
       });
     }
-    std::erase_if(training_,
-                  [this](std::size_t k) { return failures_[k] || trials_[k]->is_trained(); });
+    std::erase_if(training_, [this](std::size_t k) { return left_[k]; });
     if (!training_.empty()) train_step();
   }
 }

@@ -15,13 +15,6 @@
 
 namespace petlab::trainer {
 
-/// One of the trials that are trained together.
-struct GangTrial {
-  sweeps::TrialConfig config;
-  SharedTasks tasks;
-  LoopObserver observer;
-};
-
 /// Trains one trial, or a gang of them on one pass of the frozen backbone (reference/method.md,
 /// "GLUE protocol"): epochs with a validation after each, selection of the best, and its test. A
 /// trial of a gang leaves it when it is trained or fails; the others continue. The numbers depend
@@ -32,33 +25,33 @@ class TrainingLoop {
   /// Throws as TrainingTrial.
   TrainingLoop(const sweeps::TrialConfig& config, SharedTasks tasks, const Pretrained& pretrained,
                LoopObserver observer);
-  /// Throws std::invalid_argument for trials that why_not_in_one_gang rejects.
-  TrainingLoop(std::vector<GangTrial> trials, const Pretrained& pretrained);
+  /// Throws std::invalid_argument for no trials, and for trials that why_not_in_one_gang rejects.
+  explicit TrainingLoop(std::vector<std::unique_ptr<TrainingTrial>> trials);
 
   std::int64_t steps() const { return trials_.front()->order().steps(); }
   const TrainingState& state(std::size_t k = 0) const { return trials_[k]->state(); }
   /// The parameters, optimizer state and best parameters so far of trial k, by name.
   NamedTensors tensors(std::size_t k = 0) const { return trials_[k]->tensors(); }
-  /// Resumes trial k from a checkpoint; the checkpoints of all trials must be of the same step.
-  /// Throws Error if a tensor is missing or has the wrong shape.
+  /// Resumes a trial from a checkpoint. Throws as TrainingTrial::restore.
   void restore(const TrainingState& state, const NamedTensors& tensors, std::size_t k = 0) {
     trials_[k]->restore(state, tensors);
   }
 
   /// Trains to the end, selects the best parameters and reports their test metrics. Throws
   /// Interrupted soon after `stop` is set; state and tensors can then be saved and resumed. Throws
-  /// NotFinite, or in a gang keeps it as the trial's failure.
+  /// std::invalid_argument if trials resume from checkpoints of different steps, and NotFinite
+  /// unless the trial's observer has on_end.
   void run(const std::atomic<bool>& stop);
-  /// Why trial k of a gang left it untrained; nullptr if it did not.
-  std::exception_ptr failure(std::size_t k) const { return failures_[k]; }
   /// A trial's model. After run() it has the selected parameters, merged.
   TrialModel& model(std::size_t k = 0) { return trials_[k]->model(); }
   const std::vector<TaskRun>& tasks(std::size_t k = 0) const { return trials_[k]->tasks(); }
 
  private:
-  /// Does trial k's `work`. In a gang, a result that is not finite ends this trial only.
+  /// Does trial k's `work`, unless it has left. A result that is not finite ends this trial.
   template <typename Work>
   void for_trial(std::size_t k, Work work);
+  /// Trial k leaves: trained and tested, or failed.
+  void leave(std::size_t k, const std::exception_ptr& failure);
   void train_step();
   /// The losses of the steps since the last call, (steps, trials in training). Waits for the
   /// device.
@@ -67,8 +60,8 @@ class TrainingLoop {
   void report_losses(const Tensor& losses);
 
   std::vector<std::unique_ptr<TrainingTrial>> trials_;
-  std::vector<std::exception_ptr> failures_;  // by trial
-  std::vector<std::size_t> training_;         // the trials that are still in training
+  std::vector<std::size_t> training_;  // the trials of the last step; some may have left since
+  std::vector<bool> left_;             // by trial
   /// The losses of each of the last steps, on the device: one for each trial in training.
   std::vector<Tensor> unread_;
 };

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <optional>
 #include <string>
@@ -27,6 +28,8 @@ struct LoopObserver {
   std::function<void()> on_checkpoint;
   /// Called with the selected parameters' predictions for a task's test data.
   std::function<void(const std::string& task, const ScoredLines& lines)> on_predictions;
+  /// Called when the trial leaves the loop: trained and tested (nullptr), or failed with NotFinite.
+  std::function<void(const std::exception_ptr& failure)> on_end;
 };
 
 /// A trial in training: its model and optimizer, its state, the order of its examples, its best

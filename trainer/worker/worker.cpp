@@ -32,6 +32,7 @@
 #include "trainer/files/error.h"
 #include "trainer/files/file_bytes.h"
 #include "trainer/training/checkpoint.h"
+#include "trainer/training/gang.h"
 #include "trainer/worker/version.h"
 
 namespace petlab::trainer {
@@ -44,7 +45,8 @@ constexpr std::int64_t kStepsAllReported = 2000;
 /// The minimum time between progress events, and between log lines, of a longer trial.
 constexpr std::chrono::milliseconds kProgressEvery{500};
 
-std::string numerics_of(const protocol::TrialFile& trial) {
+/// `gang`: the number of trials that are trained together.
+std::string numerics_of(const protocol::TrialFile& trial, std::size_t gang) {
   ordered_json numerics{{"version", kNumerics}, {"device", trial.device}};
   if (trial.device == "cpu") {
     numerics["threads"] = trial.threads;
@@ -59,7 +61,7 @@ std::string numerics_of(const protocol::TrialFile& trial) {
     numerics["kernels"] = petlab_kernels ? kKernelsVersion : "libtorch";
   }
   numerics["layout"] = "packed";
-  numerics["gang"] = 1;
+  numerics["gang"] = gang;
   // The default, oneDNN, is not recorded, so numerics from before the choice existed still match.
   if (trial.device == "cpu" && product_libraries() != ProductLibraries()) {
     numerics["products"] = to_string(product_libraries());
@@ -130,79 +132,184 @@ bool reports_out_of_memory(const std::string& line) {
   return false;
 }
 
-/// Trains one trial and writes its events.
-class TrialRun {
- public:
-  /// `files`: the contents to train on, as recorded in the started event.
-  TrialRun(const protocol::TrialDirectory& directory, const protocol::TrialFile& trial,
-           const Placement& placement, FileContents files, EventLog& events, std::ostream& log)
-      : directory_(directory),
-        trial_(trial),
-        placement_(placement),
-        files_(std::move(files)),
-        events_(events),
-        log_(log) {}
+// The build and the machine that compute this trial (docs/reference/worker-protocol.md).
+std::string provenance_of(const protocol::TrialFile& trial) {
+  const base::BuildInfo& build = base::build_info();
+  const base::Machine machine = base::this_machine();
+  ordered_json all = {{"commit", build.commit},
+                      {"clean", build.clean ? ordered_json(*build.clean) : ordered_json()},
+                      {"compiler", build.compiler},
+                      {"flags", build.flags},
+                      {"libtorch", TORCH_VERSION},
+                      {"processor", machine.processor},
+                      {"kernel", machine.kernel}};
+  if (trial.device == "cuda") {
+    all["gpu_driver"] = machine.gpu_driver;
+    if (!trial.device_uuid.empty()) all["gpu"] = base::gpu_model(trial.device_uuid);
+  }
+  return all.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
 
-  TrialOutcome run(BackboneStore& backbones, const std::atomic<bool>& stop,
-                   const std::function<void(std::int64_t, double)>& on_step) {
-    const auto backbone = backbones.get(trial_.backbone_folder, placement_);
-    LoopObserver observer;
-    observer.on_step = [&](std::int64_t step, std::int64_t of, double loss) {
-      if (on_step) on_step(step, loss);
-      progress(step, of, loss);
-    };
-    observer.on_metric = [&](const protocol::Metric& metric) {
-      log_ << "step " << metric.step << ": " << metric.split << " " << metric.task << " "
-           << metric.name << " " << (metric.value ? std::to_string(*metric.value) : "undefined")
-           << std::endl;
-      events_.write(metric);
-    };
-    observer.on_checkpoint = [&] { checkpoint(); };
-    observer.on_predictions = [&](const std::string& task, const ScoredLines& lines) {
-      if (lines.texts && !trial_.config.evaluation.keep_predictions) return;
-      keep(directory_.gold_file(task, lines.texts), lines.gold);
-      keep(directory_.predicted_file(task, lines.texts), lines.predicted);
-    };
-    TrainingLoop loop(
-        trial_.config,
-        backbones.data().get(
-            data_key(*backbone),
-            [&] {
-              auto loaded =
-                  load_tasks(trial_.tasks, trial_.config.data, trial_.data_folders, *backbone);
-              // Checks the files again, now that all of them have been read.
-              require_contents(
-                  trial_, current_contents(trial_, backbones.digests()), files_,
-                  " as when the trial started: the files changed while they were read");
-              return loaded;
-            }),
-        backbone->pretrained(), observer);
-    loop_ = &loop;
+/// An attempt in this worker: its directory, its events and its trial.
+class AttemptRun {
+ public:
+  AttemptRun(const std::filesystem::path& folder, const Clock& clock, std::ostream& log)
+      : directory_(folder), clock_(clock), log_(log) {
+    started_.pid = ::getpid();
+    started_.worker = kWorkerName;
+    started_.version = kVersion;
+    started_.numerics = "{}";
+  }
+
+  /// Does a part of the attempt's work. If it fails, so does the attempt. Throws only if events
+  /// cannot be written.
+  template <typename Work>
+  void attempt(Work work) {
+    if (outcome_) return;
+    protocol::Failed failed;
+    try {
+      work();
+      return;
+    } catch (const NotFinite& e) {
+      failed = {e.what(), "not_finite"};
+    } catch (const std::bad_alloc&) {
+      failed = {
+          "not enough memory: use a smaller training.batch_size or a larger "
+          "training.gradient_accumulation",
+          "out_of_memory"};
+    } catch (const c10::OutOfMemoryError& e) {
+      failed = {first_line(e), "out_of_memory"};
+    } catch (const c10::Error& e) {
+      const std::string line = first_line(e);
+      failed = {line, reports_out_of_memory(line)    ? "out_of_memory"
+                      : reports_device_failure(line) ? "device"
+                                                     : "error"};
+    } catch (const DeviceError& e) {
+      failed = {first_line(e), "device"};
+    } catch (const std::exception& e) {
+      failed = {first_line(e), "error"};
+    }
+    failed.reason = protocol::bounded_reason(failed.reason);
+    line() << "failed: " << failed.reason << std::endl;
+    if (!start_told_) write(started_);
+    write(failed);
+    outcome_ = failed.kind == "device" ? TrialOutcome::device_failed : TrialOutcome::failed;
+  }
+
+  void read() {
+    trial_ = protocol::read_trial_file(directory_.trial_json());
+    module_kind(trial_.config.module.kind);  // throws if this trainer has no such kind
+  }
+
+  /// Whether the trials can be trained together.
+  bool fits(const AttemptRun& other) const {
+    return trial_.device == other.trial_.device && trial_.device_uuid == other.trial_.device_uuid &&
+           trial_.threads == other.trial_.threads &&
+           trial_.backbone_folder == other.trial_.backbone_folder &&
+           !why_not_in_one_gang(trial_.config, other.trial_.config);
+  }
+
+  /// Reports the start, in a gang of so many trials, and checks the trial's files.
+  void start(BackboneStore& backbones, std::size_t gang, const PlacementChoice& placement_of) {
+    started_.numerics = numerics_of(trial_, gang);
+    gang_ = gang;
+    files_ = current_contents(trial_, backbones.digests());
+    started_.backbone_digest = files_.backbone;
+    started_.data_digests = files_.data;
+    started_.provenance = provenance_of(trial_);
+    write(started_);
+    start_told_ = true;
+    require_contents(trial_, files_, {trial_.backbone_digest, trial_.data_digests},
+                     " as in trial.json: the files changed since the trial was planned (run the "
+                     "sweep again to plan with the new ones)");
+    placement_ = placement_of(trial_.config.training, trial_.device, sweeps::process_environment());
+    if (const auto why = why_no_kernels(placement_.device)) {
+      line() << "training on this GPU without petlab's faster kernels: " << *why << std::endl;
+    }
+    at::set_num_threads(static_cast<int>(trial_.threads));
+  }
+
+  /// Loads backbone and data, and resumes from the trial's checkpoint.
+  std::unique_ptr<TrainingTrial> prepare(BackboneStore& backbones,
+                                         const std::function<void(std::int64_t, double)>& on_step) {
+    backbone_ = backbones.get(trial_.backbone_folder, placement_);
+    const SharedTasks tasks = backbones.data().get(data_key(), [&] {
+      auto loaded = load_tasks(trial_.tasks, trial_.config.data, trial_.data_folders, *backbone_);
+      // Checks the files again, now that all of them have been read.
+      require_contents(trial_, current_contents(trial_, backbones.digests()), files_,
+                       " as when the trial started: the files changed while they were read");
+      return loaded;
+    });
+    auto training = std::make_unique<TrainingTrial>(trial_.config, tasks, backbone_->pretrained(),
+                                                    observer(on_step));
     kept_for_others_ = backbones.bytes_of_others();
     if (trial_.resume) {
       const auto file = directory_.folder() / trial_.resume->checkpoint;
       const TrialCheckpoint from = read_checkpoint(file, trial_.trial_id);
-      loop.restore(from.state, from.tensors);
-      log_ << "resumed at step " << from.state.step << " from " << file.string() << std::endl;
+      training->restore(from.state, from.tensors);
+      line() << "resumed at step " << from.state.step << " from " << file.string() << std::endl;
     }
-    log_ << "trial " << trial_.trial_id << ", attempt " << trial_.attempt << ": " << loop.steps()
-         << " steps" << std::endl;
-    try {
-      loop.run(stop);
-    } catch (const Interrupted&) {
-      checkpoint();
-      log_ << "interrupted at step " << loop.state().step << std::endl;
-      return TrialOutcome::interrupted;
-    }
-    finish(loop);
-    return TrialOutcome::finished;
+    line() << "trial " << trial_.trial_id << ", attempt " << trial_.attempt << ": "
+           << training->order().steps() << " steps"
+           << (gang_ > 1 ? ", in a gang of " + std::to_string(gang_) : "") << std::endl;
+    training_ = training.get();
+    return training;
   }
 
+  /// Saves the trial, which is asked to stop.
+  void interrupt() {
+    checkpoint();
+    line() << "interrupted at step " << training_->state().step << std::endl;
+    outcome_ = TrialOutcome::interrupted;
+  }
+
+  const Placement& placement() const { return placement_; }
+  /// Absent while the attempt goes on.
+  const std::optional<TrialOutcome>& outcome() const { return outcome_; }
+
  private:
-  DataStore::Key data_key(const LoadedBackbone& backbone) const {
+  void write(decltype(protocol::Event::body) body) {
+    if (!events_) events_.emplace(directory_.events(), clock_);
+    events_->write(std::move(body));
+  }
+
+  /// Begins a line of the log. In a gang, lines name their trial.
+  std::ostream& line() {
+    if (gang_ > 1) log_ << trial_.trial_id << ": ";
+    return log_;
+  }
+
+  LoopObserver observer(const std::function<void(std::int64_t, double)>& on_step) {
+    LoopObserver observer;
+    observer.on_step = [this, on_step](std::int64_t step, std::int64_t of, double loss) {
+      if (on_step) on_step(step, loss);
+      progress(step, of, loss);
+    };
+    observer.on_metric = [this](const protocol::Metric& metric) {
+      line() << "step " << metric.step << ": " << metric.split << " " << metric.task << " "
+             << metric.name << " " << (metric.value ? std::to_string(*metric.value) : "undefined")
+             << std::endl;
+      write(metric);
+    };
+    observer.on_checkpoint = [this] { checkpoint(); };
+    observer.on_predictions = [this](const std::string& task, const ScoredLines& lines) {
+      if (lines.texts && !trial_.config.evaluation.keep_predictions) return;
+      keep(directory_.gold_file(task, lines.texts), lines.gold);
+      keep(directory_.predicted_file(task, lines.texts), lines.predicted);
+    };
+    observer.on_end = [this](const std::exception_ptr& failure) {
+      attempt([&] {
+        if (failure) std::rethrow_exception(failure);
+        finish();
+      });
+    };
+    return observer;
+  }
+
+  DataStore::Key data_key() const {
     ordered_json tasks = ordered_json::array();
     for (const sweeps::TaskDeclaration& task : trial_.tasks) tasks.push_back(sweeps::to_json(task));
-    return {tasks.dump(), trial_.config.data, files_.data, backbone.digest};
+    return {tasks.dump(), trial_.config.data, files_.data, backbone_->digest};
   }
 
   void progress(std::int64_t step, std::int64_t of, double loss) {
@@ -212,25 +319,25 @@ class TrialRun {
     const bool due = now - last_progress_ >= kProgressEvery || step == of;
     protocol::Progress event{step, of, loss};
     if (due) event.device_memory_mib = peak_device_memory_mib(placement_.device);
-    if (of <= kStepsAllReported) events_.write(event);
+    if (of <= kStepsAllReported) write(event);
     if (!due) return;
     last_progress_ = now;
     const double mean = loss_sum_ / static_cast<double>(loss_steps_);
     event.loss = mean;
-    if (of > kStepsAllReported) events_.write(event);
-    log_ << "step " << step << " of " << of << ", loss " << mean << std::endl;
+    if (of > kStepsAllReported) write(event);
+    line() << "step " << step << " of " << of << ", loss " << mean << std::endl;
     loss_sum_ = 0;
     loss_steps_ = 0;
   }
 
   void checkpoint() {
-    const std::int64_t step = loop_->state().step;
+    const std::int64_t step = training_->state().step;
     const std::string name = "step-" + std::to_string(step) + ".ckpt";
     std::filesystem::create_directories(directory_.checkpoint());
     const auto file = directory_.checkpoint() / name;
-    write_checkpoint(file, {trial_.trial_id, loop_->state(), loop_->tensors()});
+    write_checkpoint(file, {trial_.trial_id, training_->state(), training_->tensors()});
     const auto relative = std::filesystem::path(directory_.checkpoint().filename()) / name;
-    events_.write(protocol::Checkpoint{step, relative.string()});
+    write(protocol::Checkpoint{step, relative.string()});
     // Keeps two checkpoints: petlab falls back to the earlier one if a trial that resumed from the
     // latest crashes. A checkpoint written on a signal may replace the latest.
     std::erase(checkpoints_, file);
@@ -248,18 +355,18 @@ class TrialRun {
     write_file_atomically(file, {&part, 1});
   }
 
-  void finish(TrainingLoop& loop) {
+  void finish() {
     Artifact artifact;
     artifact.trial_id = trial_.trial_id;
     artifact.config = sweeps::to_json(trial_.config).dump();
     artifact.backbone_digest = files_.backbone;
     artifact.numerics = kNumerics;
-    artifact.step = *loop.state().best_step;
-    store_model(loop.model(), trial_.config, trial_.tasks, artifact);
+    artifact.step = *training_->state().best_step;
+    store_model(training_->model(), trial_.config, trial_.tasks, artifact);
     write_artifact(directory_.artifact(), artifact);
 
     protocol::Finished finished;
-    finished.step = loop.state().step;
+    finished.step = training_->state().step;
     finished.artifact = directory_.artifact().filename().string();
     if (artifact.module) finished.bls_bits = metrics::bls_bits(*artifact.module);
     finished.stored_bits = stored_bits(artifact);
@@ -267,25 +374,32 @@ class TrialRun {
       finished.peak_memory_mib = *peak - static_cast<double>(kept_for_others_) / (1 << 20);
     }
     finished.device_memory_mib = peak_device_memory_mib(placement_.device);
-    finished.train_seconds = loop.state().train_seconds;
-    for (const TaskRun& task : loop.tasks()) {
+    finished.train_seconds = training_->state().train_seconds;
+    for (const TaskRun& task : training_->tasks()) {
       finished.examples[task.declaration.name] = {{"train", task.train.size()},
                                                   {"validation", task.validation.size()},
                                                   {"test", task.test.size()}};
     }
-    events_.write(finished);
-    log_ << "finished; selected step " << artifact.step << std::endl;
+    write(finished);
+    line() << "finished; selected step " << artifact.step << std::endl;
     // A finished trial is never resumed.
     for (const std::filesystem::path& file : checkpoints_) std::filesystem::remove(file);
+    outcome_ = TrialOutcome::finished;
   }
 
-  const protocol::TrialDirectory& directory_;
-  const protocol::TrialFile& trial_;
-  const Placement placement_;
-  const FileContents files_;
-  EventLog& events_;
+  const protocol::TrialDirectory directory_;
+  const Clock& clock_;
+  std::optional<EventLog> events_;  // from the first event on
   std::ostream& log_;
-  TrainingLoop* loop_ = nullptr;
+  protocol::TrialFile trial_;
+  protocol::Started started_;
+  bool start_told_ = false;
+  std::size_t gang_ = 1;
+  Placement placement_;
+  FileContents files_;  // the contents to train on, as in the started event
+  std::shared_ptr<const LoadedBackbone> backbone_;
+  TrainingTrial* training_ = nullptr;  // owned by the loop
+  std::optional<TrialOutcome> outcome_;
   std::int64_t kept_for_others_ = 0;                // bytes that are kept for other trials
   std::vector<std::filesystem::path> checkpoints_;  // of this attempt, newest last
   std::chrono::steady_clock::time_point last_progress_{};
@@ -293,22 +407,36 @@ class TrialRun {
   std::int64_t loss_steps_ = 0;
 };
 
-// The build and the machine that compute this trial (docs/reference/worker-protocol.md).
-std::string provenance_of(const protocol::TrialFile& trial) {
-  const base::BuildInfo& build = base::build_info();
-  const base::Machine machine = base::this_machine();
-  ordered_json all = {{"commit", build.commit},
-                      {"clean", build.clean ? ordered_json(*build.clean) : ordered_json()},
-                      {"compiler", build.compiler},
-                      {"flags", build.flags},
-                      {"libtorch", TORCH_VERSION},
-                      {"processor", machine.processor},
-                      {"kernel", machine.kernel}};
-  if (trial.device == "cuda") {
-    all["gpu_driver"] = machine.gpu_driver;
-    if (!trial.device_uuid.empty()) all["gpu"] = base::gpu_model(trial.device_uuid);
+/// Trains attempts that fit: in one loop, or in one for each step that they resume from.
+void train_together(const std::vector<AttemptRun*>& gang, BackboneStore& backbones,
+                    const std::atomic<bool>& stop,
+                    const std::function<void(std::int64_t step, double loss)>& on_step,
+                    const PlacementChoice& placement_of) {
+  for (AttemptRun* run : gang) {
+    run->attempt([&] { run->start(backbones, gang.size(), placement_of); });
   }
-  return all.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  begin_host_memory();
+  std::map<std::int64_t, std::vector<AttemptRun*>> by_step;
+  std::map<std::int64_t, std::vector<std::unique_ptr<TrainingTrial>>> trials;
+  for (AttemptRun* run : gang) {
+    run->attempt([&] {
+      if (trials.empty()) begin_device_memory(run->placement().device);
+      std::unique_ptr<TrainingTrial> trial = run->prepare(backbones, on_step);
+      const std::int64_t step = trial->state().step;
+      by_step[step].push_back(run);
+      trials[step].push_back(std::move(trial));
+    });
+  }
+  for (const auto& [step, runs] : by_step) {
+    TrainingLoop loop(std::move(trials[step]));
+    try {
+      loop.run(stop);
+    } catch (const Interrupted&) {
+      for (AttemptRun* run : runs) run->attempt([run] { run->interrupt(); });
+    } catch (...) {
+      for (AttemptRun* run : runs) run->attempt([] { throw; });
+    }
+  }
 }
 
 // The path of the library that the dynamic linker chose.
@@ -371,77 +499,39 @@ std::vector<TaskRun> load_tasks(const std::vector<sweeps::TaskDeclaration>& task
   return runs;
 }
 
-TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& backbones,
-                         const std::atomic<bool>& stop, const Clock& clock, std::ostream& log,
-                         const std::function<void(std::int64_t step, double loss)>& on_step,
-                         const PlacementChoice& placement_of) {
-  const protocol::TrialDirectory directory(folder);
-  EventLog events(directory.events(), clock);
-  protocol::Started started;
-  started.pid = ::getpid();
-  started.worker = kWorkerName;
-  started.version = kVersion;
-  started.numerics = "{}";
-  protocol::Failed failed;
-  bool start_told = false;
-  try {
-    const protocol::TrialFile trial = protocol::read_trial_file(directory.trial_json());
-    started.numerics = numerics_of(trial);
-    FileContents files = current_contents(trial, backbones.digests());
-    started.backbone_digest = files.backbone;
-    started.data_digests = files.data;
-    started.provenance = provenance_of(trial);
-    events.write(started);
-    start_told = true;
-    require_contents(trial, files, {trial.backbone_digest, trial.data_digests},
-                     " as in trial.json: the files changed since the trial was planned (run the "
-                     "sweep again to plan with the new ones)");
-    const Placement placement =
-        placement_of(trial.config.training, trial.device, sweeps::process_environment());
-    if (const auto why = why_no_kernels(placement.device)) {
-      log << "training on this GPU without petlab's faster kernels: " << *why << std::endl;
-    }
-    at::set_num_threads(static_cast<int>(trial.threads));
-    begin_host_memory();
-    begin_device_memory(placement.device);
-    return TrialRun(directory, trial, placement, std::move(files), events, log)
-        .run(backbones, stop, on_step);
-  } catch (const NotFinite& e) {
-    failed = {e.what(), "not_finite"};
-  } catch (const std::bad_alloc&) {
-    failed = {
-        "not enough memory: use a smaller training.batch_size or a larger "
-        "training.gradient_accumulation",
-        "out_of_memory"};
-  } catch (const c10::OutOfMemoryError& e) {
-    failed = {first_line(e), "out_of_memory"};
-  } catch (const c10::Error& e) {
-    const std::string line = first_line(e);
-    failed = {line, reports_out_of_memory(line)    ? "out_of_memory"
-                    : reports_device_failure(line) ? "device"
-                                                   : "error"};
-  } catch (const DeviceError& e) {
-    failed = {first_line(e), "device"};
-  } catch (const std::exception& e) {
-    failed = {first_line(e), "error"};
+TrialOutcome train_gang(const std::vector<std::filesystem::path>& folders, BackboneStore& backbones,
+                        const std::atomic<bool>& stop, const Clock& clock, std::ostream& log,
+                        const std::function<void(std::int64_t step, double loss)>& on_step,
+                        const PlacementChoice& placement_of) {
+  std::vector<std::unique_ptr<AttemptRun>> all;
+  for (const std::filesystem::path& folder : folders) {
+    all.push_back(std::make_unique<AttemptRun>(folder, clock, log));
+    all.back()->attempt([&] { all.back()->read(); });
   }
-  failed.reason = protocol::bounded_reason(failed.reason);
-  log << "failed: " << failed.reason << std::endl;
-  if (!start_told) events.write(started);
-  events.write(failed);
-  return failed.kind == "device" ? TrialOutcome::device_failed : TrialOutcome::failed;
+  TrialOutcome worst = TrialOutcome::finished;
+  for (const std::unique_ptr<AttemptRun>& first : all) {
+    std::vector<AttemptRun*> gang;
+    for (const std::unique_ptr<AttemptRun>& run : all) {
+      if (!first->outcome() && !run->outcome() && (run == first || run->fits(*first))) {
+        gang.push_back(run.get());
+      }
+    }
+    if (!gang.empty()) train_together(gang, backbones, stop, on_step, placement_of);
+    worst = std::max(worst, first->outcome().value_or(TrialOutcome::interrupted));
+    for (const AttemptRun* run : gang) worst = std::max(worst, *run->outcome());
+    if (worst >= TrialOutcome::interrupted) return worst;
+  }
+  return worst;
 }
 
 int train_gangs(const std::function<std::optional<std::vector<std::string>>()>& next,
-                const std::function<TrialOutcome(const std::string&)>& train,
+                const std::function<TrialOutcome(const std::vector<std::string>&)>& train,
                 const std::atomic<bool>& stop) {
   while (const auto gang = next()) {
-    for (const std::string& folder : *gang) {
-      if (stop) return kStopped;
-      const TrialOutcome outcome = train(folder);
-      if (outcome == TrialOutcome::interrupted) return kStopped;
-      if (outcome == TrialOutcome::device_failed) return kDeviceFailed;
-    }
+    if (stop) return kStopped;
+    const TrialOutcome outcome = train(*gang);
+    if (outcome == TrialOutcome::interrupted) return kStopped;
+    if (outcome == TrialOutcome::device_failed) return kDeviceFailed;
   }
   return kAllOver;
 }

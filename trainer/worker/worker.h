@@ -44,8 +44,8 @@ using PlacementChoice =
     std::function<Placement(const sweeps::TrainingConfig& training, const std::string& device,
                             const sweeps::Environment& environment)>;
 
-/// How a trial ended, if not with a crash. After `device_failed`, the device or this process's
-/// state on it is unusable: the process must exit without training another trial.
+/// How a trial ended, if not with a crash, the worst last. After `device_failed`, the device or
+/// this process's state on it is unusable: the process must exit without training another trial.
 enum class TrialOutcome { finished, failed, interrupted, device_failed };
 
 /// Tokenises a split for the backbone, with targets for a head or texts for a T5. Throws Error as
@@ -59,13 +59,14 @@ std::vector<TaskRun> load_tasks(const std::vector<sweeps::TaskDeclaration>& task
                                 const std::vector<std::filesystem::path>& data_folders,
                                 const LoadedBackbone& backbone);
 
-/// Trains the trial in an attempt's directory (docs/reference/worker-protocol.md): reads
-/// trial.json, writes events, checkpoints and the artifact. Failures of the trial become a `failed`
-/// event, including a backbone or data whose digest differs from trial.json. Throws only if events
-/// cannot be written. `on_step` (may be empty) receives every step's loss.
-TrialOutcome train_trial(
-    const std::filesystem::path& folder, BackboneStore& backbones, const std::atomic<bool>& stop,
-    const Clock& clock, std::ostream& log,
+/// Trains the trials in attempts' directories (docs/reference/worker-protocol.md): reads
+/// trial.json, writes events, checkpoints and artifacts. Trials that fit are trained together, the
+/// others one after another. A failure becomes a `failed` event of its trial, including a backbone
+/// or data whose digest differs from trial.json. Throws only if events cannot be written. `on_step`
+/// (may be empty) receives every step's loss. Returns the worst outcome.
+TrialOutcome train_gang(
+    const std::vector<std::filesystem::path>& folders, BackboneStore& backbones,
+    const std::atomic<bool>& stop, const Clock& clock, std::ostream& log,
     const std::function<void(std::int64_t step, double loss)>& on_step = nullptr,
     const PlacementChoice& placement_of = placement_for);
 
@@ -75,11 +76,11 @@ inline constexpr int kAllOver = 0;
 inline constexpr int kDeviceFailed = 1;
 inline constexpr int kStopped = 3;
 
-/// Calls `train` for each directory that `next` returns, one gang at a time. Stops when `next`
-/// returns nothing, a trial is interrupted, a device fails, or `stop` is set between two trials.
-/// Returns the worker's exit code.
+/// Calls `train` for the directories of each gang that `next` returns. Stops when `next` returns
+/// nothing, a trial is interrupted, a device fails, or `stop` is set between two gangs. Returns the
+/// worker's exit code.
 int train_gangs(const std::function<std::optional<std::vector<std::string>>()>& next,
-                const std::function<TrialOutcome(const std::string&)>& train,
+                const std::function<TrialOutcome(const std::vector<std::string>&)>& train,
                 const std::atomic<bool>& stop);
 
 }  // namespace petlab::trainer

@@ -27,8 +27,8 @@ StoreRun train(const std::filesystem::path& attempt, BackboneStore& backbones,
   StoreRun run;
   const std::atomic<bool> stop{false};
   std::ostringstream log;
-  run.outcome = train_trial(
-      attempt, backbones, stop, [] { return 1.0; }, log,
+  run.outcome = train_gang(
+      {attempt}, backbones, stop, [] { return 1.0; }, log,
       [&](std::int64_t step, double loss) {
         run.losses.push_back(loss);
         if (step == 1 && at_first_step) at_first_step();

@@ -28,25 +28,29 @@ struct GangRun {
     LoopObserver observer;
     observer.on_step = [this](std::int64_t, std::int64_t, double loss) { losses.push_back(loss); };
     observer.on_metric = [this](const protocol::Metric& metric) { metrics.push_back(metric); };
+    observer.on_end = [this](const std::exception_ptr& why) { failure = why; };
     return observer;
   }
 };
+
+std::unique_ptr<TrainingTrial> training(const LoadedBackbone& backbone,
+                                        const protocol::TrialFile& trial, LoopObserver observer) {
+  return std::make_unique<TrainingTrial>(
+      trial.config, load_tasks(trial.tasks, trial.config.data, trial.data_folders, backbone),
+      backbone.pretrained(), std::move(observer));
+}
 
 /// Trains the trials together and returns the results of each.
 std::vector<GangRun> train_gang(const LoadedBackbone& backbone,
                                 const std::vector<protocol::TrialFile>& trials) {
   std::vector<GangRun> runs(trials.size());
-  std::vector<GangTrial> gang;
+  std::vector<std::unique_ptr<TrainingTrial>> gang;
   for (std::size_t k = 0; k < trials.size(); ++k) {
-    const protocol::TrialFile& trial = trials[k];
-    gang.push_back({trial.config,
-                    load_tasks(trial.tasks, trial.config.data, trial.data_folders, backbone),
-                    runs[k].observer()});
+    gang.push_back(training(backbone, trials[k], runs[k].observer()));
   }
-  TrainingLoop loop(std::move(gang), backbone.pretrained());
+  TrainingLoop loop(std::move(gang));
   loop.run(std::atomic<bool>{false});
   for (std::size_t k = 0; k < trials.size(); ++k) {
-    runs[k].failure = loop.failure(k);
     for (const auto& [name, tensor] : loop.tensors(k)) {
       runs[k].tensors.emplace(name, tensor.clone());
     }
@@ -192,17 +196,16 @@ TEST_CASE("trials stopped together resume together from their checkpoints", "[tr
   std::vector<protocol::TrialFile> trials = gang_of(trial);
   trials[2].config.training.epochs = 1;
   const auto loop_of = [&](std::vector<GangRun>& runs, std::atomic<bool>* stop, std::size_t after) {
-    std::vector<GangTrial> gang;
+    std::vector<std::unique_ptr<TrainingTrial>> gang;
     for (std::size_t k = 0; k < trials.size(); ++k) {
-      gang.push_back({trials[k].config,
-                      load_tasks(trial.tasks, trial.config.data, trial.data_folders, *backbone),
-                      runs[k].observer()});
-      gang[k].observer.on_step = [&runs, k, stop, after](std::int64_t, std::int64_t, double loss) {
+      LoopObserver observer = runs[k].observer();
+      observer.on_step = [&runs, k, stop, after](std::int64_t, std::int64_t, double loss) {
         runs[k].losses.push_back(loss);
         if (stop != nullptr && k == 0 && runs[k].losses.size() == after) *stop = true;
       };
+      gang.push_back(training(*backbone, trials[k], std::move(observer)));
     }
-    return TrainingLoop(std::move(gang), *backbone->model);
+    return TrainingLoop(std::move(gang));
   };
   std::vector<GangRun> whole(trials.size());
   loop_of(whole, nullptr, 0).run(std::atomic<bool>{false});
@@ -254,7 +257,7 @@ TEST_CASE("trials that cannot share a pass are refused with the field in which t
   CHECK(why([](auto& c) {
           c.module.kind = "prefix";
           c.module.prefix_length = 3;
-        }) == "keys and values begin with those of module.kind adapter and a prefix of 3");
+        }) == "the length of the prefix is 0 and 3");
 
   BackboneStore backbones;
   const auto backbone = backbones.get(world.folder.path() / "tiny");

@@ -93,8 +93,8 @@ TEST_CASE(
                                  trial);
           const std::atomic<bool> stop{false};
           std::ostringstream log;
-          const auto outcome = train_trial(
-              attempt, world.backbones, stop, [] { return 1.0; }, log);
+          const auto outcome = train_gang(
+              {attempt}, world.backbones, stop, [] { return 1.0; }, log);
           INFO(log.str());
           REQUIRE(outcome == TrialOutcome::finished);
           const auto events = read_events(attempt);

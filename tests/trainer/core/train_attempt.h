@@ -25,8 +25,8 @@ inline Run train(const std::filesystem::path& attempt, std::int64_t stop_after =
   std::atomic<bool> stop{false};
   std::ostringstream log;
   double now = 1000;
-  run.outcome = trainer::train_trial(
-      attempt, backbones, stop, [&] { return now += 1; }, log,
+  run.outcome = trainer::train_gang(
+      {attempt}, backbones, stop, [&] { return now += 1; }, log,
       [&](std::int64_t step, double loss) {
         run.losses[step] = loss;
         if (step == stop_after) stop = true;

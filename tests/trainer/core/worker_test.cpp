@@ -281,20 +281,22 @@ TEST_CASE("a token or segment without a row in the backbone's tables fails befor
 
 TEST_CASE("a worker starts no further trial after a device error or a request to stop",
           "[trainer]") {
+  using Gang = std::vector<std::string>;
   struct Case {
     TrialOutcome of_b;
     bool stop_after_a;
     int exit_code;
-    std::vector<std::string> trained;
+    std::vector<Gang> trained;
   };
-  for (const Case& one : {Case{TrialOutcome::finished, false, 0, {"a", "b", "c", "d"}},
-                          Case{TrialOutcome::failed, false, 0, {"a", "b", "c", "d"}},
-                          Case{TrialOutcome::interrupted, false, 3, {"a", "b"}},
-                          Case{TrialOutcome::device_failed, false, 1, {"a", "b"}},
-                          Case{TrialOutcome::finished, true, 3, {"a"}}}) {
-    std::vector<std::vector<std::string>> gangs{{"d"}, {"a", "b", "c"}};
+  const Gang a{"a"}, b{"b"}, cd{"c", "d"};
+  for (const Case& one : {Case{TrialOutcome::finished, false, 0, {a, b, cd}},
+                          Case{TrialOutcome::failed, false, 0, {a, b, cd}},
+                          Case{TrialOutcome::interrupted, false, 3, {a, b}},
+                          Case{TrialOutcome::device_failed, false, 1, {a, b}},
+                          Case{TrialOutcome::finished, true, 3, {a}}}) {
+    std::vector<Gang> gangs{cd, b, a};
     std::atomic<bool> stop{false};
-    std::vector<std::string> trained;
+    std::vector<Gang> trained;
     const int code = train_gangs(
         [&]() -> std::optional<std::vector<std::string>> {
           if (gangs.empty()) return std::nullopt;
@@ -302,15 +304,71 @@ TEST_CASE("a worker starts no further trial after a device error or a request to
           gangs.pop_back();
           return gang;
         },
-        [&](const std::string& folder) {
-          trained.push_back(folder);
+        [&](const Gang& gang) {
+          trained.push_back(gang);
           stop = one.stop_after_a;
-          return folder == "b" ? one.of_b : TrialOutcome::finished;
+          return gang == b ? one.of_b : TrialOutcome::finished;
         },
         stop);
     CHECK(code == one.exit_code);
     CHECK((trained == one.trained));
   }
+}
+
+TEST_CASE("the trials of a line are trained together, each with events, checkpoints and artifact",
+          "[trainer]") {
+  const TinyWorld world;
+  std::vector<protocol::TrialFile> trials;
+  for (const char* const kind : {"adapter", "lora", "adapter", "full_finetuning", "head_only"}) {
+    trials.push_back(world.trial(kind));
+    trials.back().trial_id = "trial-" + std::to_string(trials.size());
+    trials.back().config.seed = {40 + trials.size()};
+  }
+  trials[1].config.training.epochs = 1;
+  trials[2].config.training.learning_rate = 1e30;
+  trials[2].config.training.max_grad_norm = 0;
+  trials[4].backbone_digest = "sha256:another";
+  std::vector<std::filesystem::path> folders;
+  for (const protocol::TrialFile& trial : trials) {
+    folders.push_back(world.attempt("runs", trial));
+  }
+  BackboneStore backbones;
+  std::ostringstream log;
+  std::atomic<bool> stop{false};
+  std::int64_t steps = 0;
+  // Stops after the second trial has finished and the third has failed.
+  const auto outcome = train_gang(
+      folders, backbones, stop, [] { return 1.0; }, log,
+      [&](std::int64_t, double) { stop = ++steps == 12; });
+  INFO(log.str());
+  CHECK(outcome == TrialOutcome::interrupted);
+  const auto gang_of = [&](std::size_t k) {
+    const auto started = events_of<protocol::Started>(read_events(folders[k]));
+    REQUIRE(started.size() == 1);
+    return nlohmann::json::parse(started[0].numerics).at("gang").get<int>();
+  };
+  for (const std::size_t k : {0U, 1U, 2U, 4U}) CHECK(gang_of(k) == 4);
+  CHECK(events_of<protocol::Checkpoint>(read_events(folders[0])).size() >= 1);
+  CHECK(events_of<protocol::Finished>(read_events(folders[1])).size() == 1);
+  CHECK(std::filesystem::exists(folders[1] / "artifact.petl"));
+  const auto failed = events_of<protocol::Failed>(read_events(folders[2]));
+  REQUIRE(failed.size() == 1);
+  CHECK(failed[0].kind == "not_finite");
+  // Not begun: it shares no backbone with the others.
+  CHECK(!std::filesystem::exists(folders[3] / "events.jsonl"));
+  CHECK(events_of<protocol::Failed>(read_events(folders[4])).size() == 1);
+
+  // The first resumes alone and ends with a solo trial's loss, up to rounding.
+  const auto events = read_events(folders[0]);
+  const auto last = events_of<protocol::Checkpoint>(events).back();
+  protocol::TrialFile rest = trials[0];
+  rest.resume = protocol::Resume{1, last.step, events.back().seq, "../1/" + last.path};
+  const Run resumed = train(world.attempt("runs", rest, 2));
+  REQUIRE(resumed.outcome == TrialOutcome::finished);
+  rest.resume.reset();
+  const Run alone = train(world.attempt("alone", rest));
+  const auto losses = [](const Run& run) { return run.losses.rbegin()->second; };
+  CHECK(losses(resumed) == Approx(losses(alone)).epsilon(1e-3));
 }
 
 TEST_CASE("a worker whose GPU cannot be used exits without starting its other trials",

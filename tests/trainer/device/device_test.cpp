@@ -47,7 +47,7 @@ std::vector<DeviceRun> train_on(const protocol::TrialFile& trial,
   std::vector<DeviceRun> runs(configs.size());
   const SharedTasks tasks(
       load_tasks(trial.tasks, configs.front().data, trial.data_folders, *backbone));
-  std::vector<GangTrial> trials;
+  std::vector<std::unique_ptr<TrainingTrial>> trials;
   for (std::size_t k = 0; k < configs.size(); ++k) {
     LoopObserver observer;
     observer.on_step = [&run = runs[k]](std::int64_t step, std::int64_t, double loss) {
@@ -57,9 +57,10 @@ std::vector<DeviceRun> train_on(const protocol::TrialFile& trial,
     observer.on_metric = [&run = runs[k]](const protocol::Metric& metric) {
       run.metrics.push_back(metric);
     };
-    trials.push_back({configs[k], tasks, observer});
+    trials.push_back(
+        std::make_unique<TrainingTrial>(configs[k], tasks, backbone->pretrained(), observer));
   }
-  TrainingLoop loop(std::move(trials), backbone->pretrained());
+  TrainingLoop loop(std::move(trials));
   loop.run(std::atomic<bool>{false});
   for (std::size_t k = 0; k < configs.size(); ++k) {
     for (const auto& [name, tensor] : loop.tensors(k)) {

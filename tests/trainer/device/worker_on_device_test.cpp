@@ -23,8 +23,8 @@ TrialOutcome train_there(const std::filesystem::path& attempt, BackboneStore& ba
   std::ostringstream log;
   const std::atomic<bool> never{false};
   double now = 1000;
-  return train_trial(
-      attempt, backbones, never, [&] { return now += 1; }, log, nullptr,
+  return train_gang(
+      {attempt}, backbones, never, [&] { return now += 1; }, log, nullptr,
       [&](const auto&, const std::string& device, const auto&) {
         CHECK(device == "cuda");
         TORCH_CHECK(error.empty(), error);
