@@ -277,10 +277,10 @@ Failed read_failed(const Fields& fields) {
   Failed failed;
   failed.reason = fields.text(kReason);
   failed.kind = fields.text_or(kKind, "error");
-  constexpr std::array<std::string_view, 4> kKinds = {"error", "out_of_memory", "not_finite",
-                                                      "device"};
+  constexpr std::array<std::string_view, 5> kKinds = {"error", "out_of_memory", "not_finite",
+                                                      "device", "gang"};
   if (std::find(kKinds.begin(), kKinds.end(), failed.kind) == kKinds.end()) {
-    fields.refuse(kKind, "error, out_of_memory, not_finite or device");
+    fields.refuse(kKind, "error, out_of_memory, not_finite, device or gang");
   }
   return failed;
 }

@@ -86,6 +86,14 @@ std::string announcement(const std::string& attempt_folder) {
   return kAnnouncement + attempt_folder + "\n";
 }
 
+std::string line_of(const std::vector<std::filesystem::path>& attempt_folders) {
+  std::string line;
+  for (const std::filesystem::path& folder : attempt_folders) {
+    line += (line.empty() ? "" : "\t") + folder.string();
+  }
+  return line;
+}
+
 std::filesystem::path sweep_text_file(const std::filesystem::path& runs,
                                       const std::string& digest) {
   std::string name = digest;

@@ -52,6 +52,9 @@ class TrialDirectory {
 /// a newline.
 constexpr char kAnnouncement = '\x1e';
 std::string announcement(const std::string& attempt_folder);
+/// The line of standard input that gives a worker an attempt, or several to train together, without
+/// its newline.
+std::string line_of(const std::vector<std::filesystem::path>& attempt_folders);
 
 /// runs/<trial id>: the attempts of a trial.
 std::filesystem::path trial_folder(const std::filesystem::path& runs, const std::string& trial_id);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/shallow_json.h"
 
@@ -18,20 +19,28 @@ bool device_failed(const AttemptFacts& attempt) {
   return attempt.outcome == Outcome::failed && attempt.kind == "device";
 }
 
+bool failed_with_its_gang(const AttemptFacts& attempt) {
+  return attempt.outcome == Outcome::failed && attempt.kind == "gang";
+}
+
 bool is_final_failure(const AttemptFacts& attempt) {
   return (attempt.outcome == Outcome::failed && !ran_out_of_memory(attempt) &&
-          !device_failed(attempt)) ||
+          !device_failed(attempt) && !failed_with_its_gang(attempt)) ||
          attempt.outcome == Outcome::timed_out;
 }
 
 std::int64_t counted_failures(const TrialFacts& facts) {
+  bool gang_failed_before = false;
   return std::count_if(
       facts.attempts.begin(), facts.attempts.end(), [&](const AttemptFacts& attempt) {
+        // Any trial of the gang may have been the cause. The next attempt is alone.
+        const bool again =
+            std::exchange(gang_failed_before, failed_with_its_gang(attempt)) && gang_failed_before;
         // On a share of a GPU, other workers may have used up the memory. The trial then gets the
         // whole GPU.
         return attempt.attempt.number > facts.retried_after &&
                (attempt.outcome == Outcome::crashed || attempt.outcome == Outcome::stalled ||
-                device_failed(attempt) ||
+                device_failed(attempt) || again ||
                 (ran_out_of_memory(attempt) && !is_gpu_share(attempt.begun.device)));
       });
 }

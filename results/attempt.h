@@ -110,10 +110,13 @@ bool ran_out_of_memory(const AttemptFacts& attempt);
 /// True if the worker reported a failure of its device. This says nothing about the trial, which is
 /// retried on another device.
 bool device_failed(const AttemptFacts& attempt);
+/// True if the worker reported that a gang of trials failed, which may be another trial's fault.
+bool failed_with_its_gang(const AttemptFacts& attempt);
 /// True for an end that no retry can change: a reported failure, or a time limit.
 bool is_final_failure(const AttemptFacts& attempt);
 /// The number of attempts that crashed or stalled, or whose device failed, since the last retry
-/// decision. Out of memory counts only if the trial had the whole device.
+/// decision. Out of memory counts only if the trial had the whole device, a failure of its gang
+/// only after another.
 std::int64_t counted_failures(const TrialFacts& facts);
 /// How many of these failures may be retried: the given limit, else the limit recorded with the
 /// last attempt, else kUsualRetries.

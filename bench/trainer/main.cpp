@@ -78,7 +78,7 @@ TokenisedSplit split_of(const std::vector<std::vector<std::int64_t>>& batches) {
   for (const auto& lengths : batches) {
     for (const std::int64_t length : lengths) {
       for (std::int64_t i = 0; i < length; ++i) {
-        split.ids.push_back(static_cast<std::int32_t>(100 + (split.ids.size() * 7919) % 50000));
+        split.ids.push_back(static_cast<std::int32_t>(100 + (split.ids.size() * 7919) % 20000));
       }
       split.offsets.push_back(static_cast<std::int64_t>(split.ids.size()));
       split.classes.push_back(static_cast<std::int32_t>(split.classes.size() % 2));

@@ -38,6 +38,7 @@ struct RunArguments : SweepArguments {
   std::int64_t slots = 0;
   std::string device = "auto";
   std::int64_t pack = 1;
+  std::string gang = "off";
   std::uint64_t trial_memory = 0;  // bytes; 0: not given
   std::int64_t threads = 1;
   std::optional<std::int64_t> retries;
@@ -117,6 +118,9 @@ orchestrator::RunRequest request_of(const RunArguments& arguments,
                    : arguments.device == "cpu" ? orchestrator::Device::cpu
                                                : orchestrator::Device::automatic;
   request.pack = arguments.pack;
+  request.gang = arguments.gang == "auto"  ? orchestrator::kAutomaticGang
+                 : arguments.gang == "off" ? 1
+                                           : std::stoll(arguments.gang);
   if (arguments.trial_memory > 0) {
     if (arguments.pack == 1) {
       throw std::invalid_argument("--trial-memory requires --pack");
@@ -278,6 +282,10 @@ int run(const RunArguments& arguments, Streams streams) {
 void add_advanced_options(CLI::App& app, RunArguments& arguments) {
   advanced(app.add_option("--pack", arguments.pack, "workers per GPU if its memory suffices"))
       ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  advanced(app.add_option("--gang", arguments.gang, "trials that a worker trains together"))
+      ->type_name("auto|off|N")
+      ->check(CLI::IsMember({"auto", "off"}) | CLI::Range(1, 64))
       ->capture_default_str();
   advanced(app.add_option("--trial-memory", arguments.trial_memory,
                           "GPU memory per trial for --pack (default: all)"))

@@ -51,8 +51,9 @@ std::string to_string(const WorkerEnd& end);
 class Worker {
  public:
   virtual ~Worker() = default;
-  /// Gives the worker another attempt. Only if Launcher::workers_stay().
-  virtual void submit(const std::filesystem::path& attempt_folder) = 0;
+  /// Gives the worker another attempt, or several to train together. Only if
+  /// Launcher::workers_stay().
+  virtual void submit(const std::vector<std::filesystem::path>& attempt_folders) = 0;
   /// Announces that no more attempts follow: the worker ends after those it has.
   virtual void close() = 0;
   /// Sends the worker's output to this log.txt from now on, unless the worker announces its
@@ -190,11 +191,12 @@ class Launcher {
   virtual void use_device(const std::string& device, DeviceUse use) = 0;
   /// The number of devices that slots can be on; 1 if devices are not distinguished.
   virtual std::size_t devices() const { return 1; }
-  /// Starts a worker in a slot with its first attempt; a job (queue()) without one. `on_end` is
-  /// called once from the loop, never from inside start(), when the process is gone and all of its
-  /// output is written. Throws Error if the program cannot be started.
+  /// Starts a worker in a slot with its first attempt, or several to train together; a job
+  /// (queue()) without one. `on_end` is called once from the loop, never from inside start(), when
+  /// the process is gone and all of its output is written. Throws Error if the program cannot be
+  /// started.
   virtual std::unique_ptr<Worker> start(const std::string& slot,
-                                        const std::filesystem::path& attempt_folder,
+                                        const std::vector<std::filesystem::path>& attempt_folders,
                                         std::function<void(WorkerEnd)> on_end) = 0;
   /// True if a worker takes further attempts by submit().
   virtual bool workers_stay() const = 0;

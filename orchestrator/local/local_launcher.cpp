@@ -102,7 +102,8 @@ std::pair<base::FileDescriptor, base::FileDescriptor> make_pipe() {
 class LocalWorker final : public Worker {
  public:
   LocalWorker(asio::io_context& loop, const LocalOptions& options, LocalSlot& slot,
-              const std::filesystem::path& first, std::function<void(WorkerEnd)> on_end)
+              const std::vector<std::filesystem::path>& first,
+              std::function<void(WorkerEnd)> on_end)
       : slot_(slot),
         on_end_(std::move(on_end)),
         log_(options.max_log_bytes),
@@ -114,7 +115,7 @@ class LocalWorker final : public Worker {
     base::ProcessStart start;
     start.program = options.worker.program.string();
     start.arguments =
-        options.worker.arguments_and(options.one_process_a_trial ? first.string() : "-");
+        options.worker.arguments_and(options.one_process_a_trial ? first.front().string() : "-");
     start.environment = worker_environment(slot.worker_lock, slot.slot, options);
     start.input = input_read.get();
     start.output = start.errors = output_write.get();
@@ -126,7 +127,7 @@ class LocalWorker final : public Worker {
     start.announce = Guardian::watch_self;
     start.announced_to = slot.guardian->pipe_fd();
     // Output before petlab's next check belongs to the first attempt, too.
-    log_.log_to(protocol::TrialDirectory(first).log());
+    log_.log_to(protocol::TrialDirectory(first.front()).log());
     const base::StartedProcess started = base::start_process(start);
     if (started.error != 0) {
       if (started.pid > 0) slot.guardian->release(started.pid);
@@ -158,9 +159,9 @@ class LocalWorker final : public Worker {
     if (!end_group(kGoneWithin)) slot_.worker_lives = true;
   }
 
-  void submit(const std::filesystem::path& attempt_folder) override {
-    log_.expect(attempt_folder);
-    pending_ += attempt_folder.string() + "\n";
+  void submit(const std::vector<std::filesystem::path>& attempt_folders) override {
+    for (const std::filesystem::path& folder : attempt_folders) log_.expect(folder);
+    pending_ += protocol::line_of(attempt_folders) + "\n";
     write_input();
   }
 
@@ -380,9 +381,9 @@ class LocalLauncher final : public Launcher, public SharedDevices {
   std::size_t devices() const override { return gpus_ ? gpus_->size() : 1; }
 
   std::unique_ptr<Worker> start(const std::string& name,
-                                const std::filesystem::path& attempt_folder,
+                                const std::vector<std::filesystem::path>& attempt_folders,
                                 std::function<void(WorkerEnd)> on_end) override {
-    return std::make_unique<LocalWorker>(loop_, options_, slots_.at(name), attempt_folder,
+    return std::make_unique<LocalWorker>(loop_, options_, slots_.at(name), attempt_folders,
                                          std::move(on_end));
   }
 

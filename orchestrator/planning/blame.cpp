@@ -44,12 +44,34 @@ struct End {
   Ending ending;
 };
 
-// The ending of an attempt that the worker had begun. `begun`: number of attempts that it had
-// begun. Sets `try_alone` if there are several, since it is unknown which one ended the worker.
+// The attempts that a worker had begun when it ended.
+struct BegunTogether {
+  std::size_t count = 0;
+  bool over_limit = false;  // one of them was, so the run ended the worker
+};
+
+bool is_over_limit(const UnfinishedAttempt& attempt) {
+  return attempt.verdict == Verdict::timed_out || attempt.verdict == Verdict::stalled;
+}
+
+// The ending of an attempt that the worker had begun. Sets `try_alone` if it had begun several and
+// it is unknown which one ended the worker.
 Ending ending_of_begun(const End& how, const WorkerEnd& end, const EndedWorkerFacts& worker,
-                       const UnfinishedAttempt& attempt, std::size_t begun, bool& try_alone) {
+                       const UnfinishedAttempt& attempt, const BegunTogether& begun,
+                       bool& try_alone) {
   Ending ending = how.ending;
   ending.log_tail = end.last_lines;
+  // Limits are meant for a trial alone. Which trial of a gang hangs, or slows the others, is
+  // unknown.
+  const bool to_judge_alone = begun.count > 1 && begun.over_limit &&
+                              (is_over_limit(attempt) || attempt.verdict == Verdict::none);
+  if (to_judge_alone) {
+    ending.outcome = Outcome::stopped;
+    ending.reason =
+        fmt::format("over a limit with {} trials running: retrying each alone", begun.count);
+    try_alone = true;
+    return ending;
+  }
   switch (attempt.verdict) {
     case Verdict::timed_out:
       ending.outcome = Outcome::timed_out;
@@ -84,9 +106,9 @@ Ending ending_of_begun(const End& how, const WorkerEnd& end, const EndedWorkerFa
   } else if (ending.exit_code == 3 && attempt.checkpointed) {
     ending.outcome = Outcome::stopped;
     ending.reason = "the worker was stopped by a signal";
-  } else if (begun > 1) {
+  } else if (begun.count > 1) {
     ending.outcome = Outcome::stopped;
-    ending.reason += fmt::format(" with {} trials running: retrying each alone", begun);
+    ending.reason += fmt::format(" with {} trials running: retrying each alone", begun.count);
     try_alone = true;
   } else {
     ending.outcome = Outcome::crashed;
@@ -124,8 +146,11 @@ Ending ending_of_unbegun(const End& how, const UnfinishedAttempt& attempt) {
 Blame blame_for(const WorkerEnd& end, const EndedWorkerFacts& worker,
                 const std::vector<UnfinishedAttempt>& attempts) {
   const End how(end);
-  const auto begun = static_cast<std::size_t>(std::count_if(
-      attempts.begin(), attempts.end(), [](const auto& attempt) { return attempt.begun; }));
+  BegunTogether begun;
+  for (const UnfinishedAttempt& attempt : attempts) {
+    begun.count += attempt.begun ? 1 : 0;
+    begun.over_limit = begun.over_limit || (attempt.begun && is_over_limit(attempt));
+  }
   const bool ended_by_run = worker.asked_to_stop ||
                             std::any_of(attempts.begin(), attempts.end(), [](const auto& attempt) {
                               return attempt.verdict != Verdict::none;
@@ -141,7 +166,7 @@ Blame blame_for(const WorkerEnd& end, const EndedWorkerFacts& worker,
   const auto first_unbegun = std::find_if(attempts.begin(), attempts.end(),
                                           [](const auto& attempt) { return !attempt.begun; });
   const bool any_unbegun = first_unbegun != attempts.end();
-  if (!ended_by_run && begun == 0 && any_unbegun && !how.by_queue()) {
+  if (!ended_by_run && begun.count == 0 && any_unbegun && !how.by_queue()) {
     blame.never_begun = static_cast<std::size_t>(first_unbegun - attempts.begin());
   }
   const bool no_launch = any_unbegun || !worker.any_given;

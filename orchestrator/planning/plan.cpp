@@ -130,6 +130,7 @@ TrialPlan plan_trial(const sweeps::TrialConfig&, const results::TrialFacts& fact
   plan.latest = last.attempt.number;
   plan.last_lines = last.log_tail;
   plan.failures = results::counted_failures(facts);
+  plan.is_to_be_alone = failed_with_its_gang(last);
   for (const AttemptFacts& attempt : facts.attempts) {
     plan.ran_out_of_memory = plan.ran_out_of_memory || ran_out_of_memory(attempt);
   }

@@ -44,6 +44,7 @@ struct TrialPlan {
   std::optional<protocol::Resume> resume;  // the checkpoint to resume from
   std::string last_lines;                  // of the last attempt's log, if it failed
   bool ran_out_of_memory = false;          // so it needs a device for itself
+  bool is_to_be_alone = false;             // its last attempt failed with its gang
   bool files_gone = false;                 // of the attempt with the result
   /// How the code that it ran differs from the worker's present code (code_changes()); absent:
   /// unknown.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "orchestrator/launching/worker_command.h"
+#include "orchestrator/planning/gang_rule.h"
 
 namespace petlab::orchestrator {
 
@@ -22,6 +23,8 @@ struct WorkerDescription {
   /// The id of the catalog of what it can train, which is learned (sweeps/worker_catalog.h). Empty:
   /// the built-in catalog.
   std::string catalog;
+  /// Which trials it can train together. Absent: none.
+  std::optional<GangRule> gangs;
   /// The path of the LibTorch library that it uses. Empty: not reported.
   std::string libtorch;
   /// What it says about its build and libraries, as in the event `started`: a JSON object as text.

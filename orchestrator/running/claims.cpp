@@ -124,12 +124,15 @@ void Claims::choose(Choice& chosen, EventLoop::Time now) {
     if (!slot.takes_claims(schedule, now)) continue;
     std::size_t line = slot.line();
     const std::size_t most = state_.slots.line_length(slot, state_.trials.schedule());
+    std::vector<std::size_t> gang;
     while (line < most) {
-      const std::optional<std::size_t> trial = schedule.take(
-          slot.group, line > 0, now,
-          [&, &slot = slot](std::size_t candidate) { return guard_.may_have(slot, candidate); });
+      const std::optional<std::size_t> trial =
+          schedule.take(slot.group, line > 0, now, [&, &slot = slot](std::size_t candidate) {
+            return guard_.may_have(slot, candidate) && gangs_.may_join(gang, candidate, slot);
+          });
       if (!trial) break;
       chosen.emplace_back(&slot, *trial);
+      gang.push_back(*trial);
       slot.group = schedule.trial(*trial).group;
       ++line;
       if (schedule.trial(*trial).alone) break;
@@ -226,47 +229,61 @@ std::optional<std::string> Claims::give(WorkerSlot& slot) {
   if (!open || !slot.takes_attempts() || !slot.all_ends_clean()) return std::nullopt;
   while (!slot.ready.empty() &&
          (!slot.has_worker() || is_queue || context_.launcher.workers_stay())) {
-    LiveAttempt& live = *slot.ready.front();
-    if (reaches_no_worker(state_, guard_, slot, live)) return std::nullopt;
-    if (live.state() == AttemptState::claimed) {
-      // For a busy worker, prepare_one() creates directories one by one, and the loop handles other
-      // events in between.
-      if (!slot.given.empty()) return std::nullopt;
-      prepare(context_, state_, live);
+    const std::size_t size = context_.options.most_in_gang > 1 ? slot.ready.size() : 1;
+    const std::vector<LiveAttempt*> together(slot.ready.begin(), slot.ready.begin() + size);
+    std::vector<std::filesystem::path> folders;
+    for (LiveAttempt* live : together) {
+      if (!is_prepared(slot, *live)) return std::nullopt;
+      folders.push_back(live->directory.folder());
     }
-    if (live.state() == AttemptState::vanished) return std::nullopt;
     if (slot.has_worker()) {
-      slot.worker().submit(live.directory.folder());
+      slot.worker().submit(folders);
     } else {
       if (slot.not_before > context_.loop.now()) return std::nullopt;
       slot.code = state_.code.capture();
       if (!state_.course.claiming()) return std::nullopt;  // the code changed
       try {
-        slot.serve(
-            context_.launcher.start(slot.name, live.directory.folder(),
-                                    [&slot](WorkerEnd end) { slot.report_end(std::move(end)); }));
+        slot.serve(context_.launcher.start(
+            slot.name, folders, [&slot](WorkerEnd end) { slot.report_end(std::move(end)); }));
       } catch (const Error& error) {
         return error.what();
       }
     }
     fault_point("given");
-    slot.ready.pop_front();
-    slot.give(live, context_.loop.now());
-    live.become(AttemptState::given);
-    live.launch = slot.worker().launch();
-    live.launch.code = slot.code;
-    live.launch.time = context_.loop.wall_seconds();
-    if (!is_queue) {
-      live.launch.host = context_.here.host;
-      live.launch.boot_id = context_.here.boot_id;
-      live.launch.pid_namespace = context_.here.pid_namespace;
-    }
-    protocol::log_launch(live.directory, live.launch);
-    fault_point("launch_logged");
-    state_.attempts.note_launch(live);
-    if (slot.given.size() == 1) state_.slots.front_changed(slot);
+    for (LiveAttempt* live : together) hand_over(slot, *live);
+    if (slot.given.front() == together.front()) state_.slots.front_changed(slot);
   }
   return std::nullopt;
+}
+
+// Makes a claimed attempt's directory, unless the worker is busy: for that, prepare_one() creates
+// directories one by one, and the loop handles other events in between. Returns false if the
+// attempt cannot be given now.
+bool Claims::is_prepared(WorkerSlot& slot, LiveAttempt& live) {
+  if (reaches_no_worker(state_, guard_, slot, live)) return false;
+  if (live.state() == AttemptState::claimed) {
+    if (!slot.given.empty()) return false;
+    prepare(context_, state_, live);
+  }
+  return live.state() != AttemptState::vanished;
+}
+
+// Records that the slot's worker has the attempt, the first of those that are ready.
+void Claims::hand_over(WorkerSlot& slot, LiveAttempt& live) {
+  slot.ready.pop_front();
+  slot.give(live, context_.loop.now());
+  live.become(AttemptState::given);
+  live.launch = slot.worker().launch();
+  live.launch.code = slot.code;
+  live.launch.time = context_.loop.wall_seconds();
+  if (context_.launcher.queue() == nullptr) {
+    live.launch.host = context_.here.host;
+    live.launch.boot_id = context_.here.boot_id;
+    live.launch.pid_namespace = context_.here.pid_namespace;
+  }
+  protocol::log_launch(live.directory, live.launch);
+  fault_point("launch_logged");
+  state_.attempts.note_launch(live);
 }
 
 void Claims::close_idle_workers() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "orchestrator/running/device_guard.h"
+#include "orchestrator/running/gangs.h"
 #include "orchestrator/running/run_context.h"
 #include "orchestrator/running/run_state.h"
 #include "orchestrator/running/shares.h"
@@ -20,7 +21,7 @@ class Claims {
  public:
   /// `shares`: absent if the launcher has no shared devices.
   Claims(RunContext& context, RunState& state, DeviceGuard& guard, std::optional<Shares>& shares)
-      : context_(context), state_(state), guard_(guard), shares_(shares) {}
+      : context_(context), state_(state), guard_(guard), shares_(shares), gangs_(context, state) {}
 
   /// Acquires slots, if there is work for them, each only if `may_take` then returns true.
   void acquire_slots(const std::function<bool()>& may_take);
@@ -57,6 +58,8 @@ class Claims {
   void close_idle_workers();
 
  private:
+  bool is_prepared(WorkerSlot& slot, LiveAttempt& live);
+  void hand_over(WorkerSlot& slot, LiveAttempt& live);
   void claim_one(WorkerSlot& slot, std::size_t trial, std::int64_t at_least, results::Batch& batch);
   const std::string& provenance_on(const std::string& gpu);
 
@@ -64,6 +67,7 @@ class Claims {
   RunState& state_;
   DeviceGuard& guard_;
   std::optional<Shares>& shares_;
+  const Gangs gangs_;
   EventLoop::Time looked_for_slots_;
   std::map<std::string, std::string> provenance_;  // by the slot's GPU; empty for no GPU
   std::optional<std::int64_t> fruitless_since_;    // TrialTable::additions() at that time

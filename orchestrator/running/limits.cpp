@@ -27,9 +27,11 @@ void Limits::check(WorkerSlot& slot, EventLoop::Time now, EventLoop::Clock::dura
   slot.enforce(now, context_.options.grace);
   if (slot.given.empty()) return;
   LiveAttempt& front = *slot.given.front();
-  if (slot.waits()) {  // this time does not count for its trial
-    front.began += passed;
-    front.reported.heard += passed;
+  for (LiveAttempt* live : slot.given) {
+    // This time does not count for its trials.
+    if (!slot.waits() || live->began == EventLoop::Time()) continue;
+    live->began += passed;
+    live->reported.heard += passed;
   }
   if (slot.state() == SlotState::stopping) return;
   const RunOptions& options = context_.options;

@@ -65,6 +65,7 @@ void Outcomes::has_begun(LiveAttempt& live, WorkerSlot& slot) {
   state_.trials.at(live.trial).unbegun = 0;
   (live.worker_ended ? slot.ended_with(live).any_begun : slot.any_begun) = true;
   live.reported.started_at = context_.loop.now();
+  if (live.began == EventLoop::Time()) live.began = live.reported.started_at;
   live.reported.first_step = live.begun.resume ? live.begun.resume->step : 0;
   slot.launch_failures = slot.taken_away = launch_failures_ = 0;
 }
@@ -105,6 +106,7 @@ void Outcomes::handle_reported_end(LiveAttempt& live, WorkerSlot& slot,
       state_.trials.schedule().set_alone(live.trial, false);
     }
   }
+  if (failed.kind == "gang") state_.trials.schedule().set_alone(live.trial, false);
   results::Ending ending;
   ending.outcome = Outcome::failed;
   ending.reason = failed.reason;

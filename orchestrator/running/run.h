@@ -13,6 +13,7 @@
 #include "orchestrator/launching/code_capture.h"
 #include "orchestrator/launching/launcher.h"
 #include "orchestrator/planning/code_changes.h"
+#include "orchestrator/planning/gang_rule.h"
 #include "orchestrator/running/event_loop.h"
 #include "results/store.h"
 #include "sweeps/locations.h"
@@ -42,6 +43,8 @@ struct RunOptions {
   /// of sweeps/memory.h if it is for this worker, otherwise a whole GPU.
   std::optional<std::int64_t> trial_memory_mib;
   bool has_memory_formula = false;  // the worker is petlab-trainer
+  std::int64_t most_in_gang = 1;    // trials that a worker gets together
+  GangRule gang_rule;               // which trials these can be
   bool rerun_stale = false;
   bool rerun_failed = false;
   bool rerun_all = false;                        // all that have a result or failed

@@ -16,7 +16,8 @@ struct RunState {
       : code(context, course),
         trials(context),
         attempts(context.loop),
-        slots(context.launcher, context.loop, context.options.detach) {}
+        slots(context.launcher, context.loop, context.options.detach,
+              context.options.most_in_gang) {}
   RunState(const RunState&) = delete;
   RunState& operator=(const RunState&) = delete;
 

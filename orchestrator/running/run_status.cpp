@@ -68,10 +68,16 @@ RunStatus status_of(const RunContext& context, const RunState& state, std::int64
     if (slot.given.empty()) continue;
     // A queue may hold a thousand waiting jobs, which are only counted as waiting.
     if (slot.waits() && !slot.any_begun) continue;
-    RunningTrial running = running_trial(context, trials, *slot.given.front());
-    if (slot.has_worker() && slot.worker().suspended()) running.doing = "suspended";
-    if (slot.state() == SlotState::stopping) running.doing = "stopping";
-    status.trials.push_back(std::move(running));
+    for (const LiveAttempt* live : slot.given) {
+      // Those behind the front run in a gang, or wait.
+      const bool runs = live == slot.given.front() ||
+                        (context.options.most_in_gang > 1 && live->state() == AttemptState::begun);
+      if (!runs) continue;
+      RunningTrial running = running_trial(context, trials, *live);
+      if (slot.has_worker() && slot.worker().suspended()) running.doing = "suspended";
+      if (slot.state() == SlotState::stopping) running.doing = "stopping";
+      status.trials.push_back(std::move(running));
+    }
   }
   status.running = static_cast<std::int64_t>(status.trials.size());
   status.waiting = status.total - status.over() - status.elsewhere - status.running;

@@ -367,6 +367,10 @@ RunResult run_sweep(sweeps::Sweep& sweep, const sweeps::Locations& locations,
   options.slots = request.slots > 0 ? request.slots
                   : request.slurm   ? kJobsInFlight
                                     : devices.slots(request.pack, options.threads);
+  options.most_in_gang = most_in_gang({request.gang, !devices.gpus.empty(), request.pack,
+                                       request.one_process_a_trial, request.slurm.has_value()},
+                                      worker.gangs, worker.name);
+  options.gang_rule = worker.gangs.value_or(GangRule());
   if (!request.slurm) fit_open_files(options, observer);
   asio::io_context loop;
   // Set up before other processes can find this one by its lock: from here on, signals wait for the

@@ -28,13 +28,15 @@ struct RunRequest {
   /// Slurm, kJobsInFlight.
   std::int64_t slots = 0;
   std::int64_t pack = 1;              // maximum number of parallel workers on a GPU
+  std::int64_t gang = 1;              // --gang, as GangRequest::size
   bool one_process_a_trial = false;   // a fresh worker for each trial
   std::optional<SlurmOptions> slurm;  // workers are jobs of Slurm; absent: local
   std::string on_event;               // a shell command for each event; empty: none
   /// The part of the sweep's trials to run; absent: all. The whole sweep is recorded in any case.
   std::optional<sweeps::Sweep> part;
-  /// run_sweep() fills in runs, owner, slots, left_out, worker_numerics, has_memory_formula, code
-  /// and code_at_start, and adds the sweep and the machine to provenance.
+  /// run_sweep() fills in runs, owner, slots, left_out, worker_numerics, has_memory_formula,
+  /// most_in_gang, gang_rule, code and code_at_start, and adds the sweep and the machine to
+  /// provenance.
   RunOptions options;
 };
 

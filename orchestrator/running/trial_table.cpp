@@ -154,6 +154,7 @@ void TrialTable::settle(std::size_t trial, TrialPlan plan) {
   elsewhere_.erase(trial);
   if (is_work(plan.state)) {
     if (plan.ran_out_of_memory) schedule_.set_alone(trial, true);
+    if (plan.is_to_be_alone) schedule_.set_alone(trial, false);
     const std::int64_t failures = std::max<std::int64_t>(plan.failures, member.unbegun);
     if (member.unbegun >= kLaunchFailuresThatStop) {
       member.standing = Standing::left;

@@ -231,6 +231,11 @@ std::size_t SlotTable::equal_part(const Schedule& schedule) const {
 
 std::size_t SlotTable::line_length(const WorkerSlot& slot, const Schedule& schedule) const {
   if (ahead_) return equal_part(schedule);
+  if (most_in_gang_ > 1) {
+    // Trials are left for other slots.
+    const std::size_t fair = (schedule.waiting() + slots_.size() - 1) / slots_.size();
+    return slot.line() > 0 ? slot.line() : std::min(most_in_gang_, std::max<std::size_t>(1, fair));
+  }
   if (!slot.pace.mean_seconds()) return 1;
   const double mean = std::max(*slot.pace.mean_seconds(), 1e-6);
   double ahead = std::ceil(kAheadSeconds / mean);
@@ -245,7 +250,7 @@ void SlotTable::front_changed(WorkerSlot& slot) {
   report_front(slot);
   if (slot.given.empty() || !slot.has_worker()) return;
   LiveAttempt& front = *slot.given.front();
-  front.began = front.reported.heard = loop_.now();
+  if (front.began == EventLoop::Time()) front.began = front.reported.heard = loop_.now();
   slot.worker().log_to(front.directory.log());
 }
 

@@ -185,9 +185,13 @@ class WorkerSlot {
 /// The slots of a run, by name.
 class SlotTable {
  public:
-  /// `ahead`: jobs of a queue take attempts before they have begun.
-  SlotTable(Launcher& launcher, EventLoop& loop, bool ahead)
-      : launcher_(launcher), loop_(loop), ahead_(ahead && launcher.queue() != nullptr) {}
+  /// `ahead`: jobs of a queue take attempts before they have begun. `most_in_gang`: trials that a
+  /// worker gets together.
+  SlotTable(Launcher& launcher, EventLoop& loop, bool ahead, std::int64_t most_in_gang)
+      : launcher_(launcher),
+        loop_(loop),
+        ahead_(ahead && launcher.queue() != nullptr),
+        most_in_gang_(static_cast<std::size_t>(most_in_gang)) {}
 
   WorkerSlot& add(const std::string& name);
   WorkerSlot& at(const std::string& name) { return slots_.at(name); }
@@ -199,11 +203,12 @@ class SlotTable {
   void clear() { slots_.clear(); }
 
   /// The number of attempts that a slot's worker may have in line, so that it never waits for a
-  /// commit; 1 if trials are long. Of jobs that take attempts ahead: an equal part of all.
+  /// commit; 1 if trials are long. Of jobs that take attempts ahead: an equal part of all. If
+  /// workers train gangs: a gang, and no more until all of it is over.
   std::size_t line_length(const WorkerSlot& slot, const Schedule& schedule) const;
 
-  /// Directs the worker's output to the attempt at the front of its line, and restarts that
-  /// attempt's clock.
+  /// Directs the worker's output to the attempt at the front of its line, and starts that attempt's
+  /// clock, unless it has begun already, in a gang.
   void front_changed(WorkerSlot& slot);
   /// Tells a launcher of shared devices what the trial at the front of the line has reported.
   void report_front(const WorkerSlot& slot);
@@ -226,6 +231,7 @@ class SlotTable {
   Launcher& launcher_;
   EventLoop& loop_;
   const bool ahead_;
+  const std::size_t most_in_gang_;
   std::map<std::string, WorkerSlot> slots_;
 };
 

@@ -111,12 +111,12 @@ void SlurmJob::begin(const std::string& host) {
   if (!host.empty()) launched.host = host;
 }
 
-void SlurmJob::submit(const std::filesystem::path& attempt_folder) {
+void SlurmJob::submit(const std::vector<std::filesystem::path>& attempt_folders) {
   PETLAB_INVARIANT(at_ == At::job && !closing_since_,
                    fmt::format("the job of {} gets an attempt {}", slot,
                                at_ == At::job ? "after its end" : "before Slurm has it"));
   has_attempts = true;
-  append_to_inbox(files().inbox, attempt_folder.string());
+  append_to_inbox(files().inbox, protocol::line_of(attempt_folders));
 }
 
 // A job that still waits, without attempts, would begin only to end.

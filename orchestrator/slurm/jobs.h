@@ -75,7 +75,7 @@ class SlurmJob final : public Worker {
   ~SlurmJob() override;
 
   /// Appends the attempt to the inbox. Invariant: Slurm has the job, and it was not closed.
-  void submit(const std::filesystem::path& attempt_folder) override;
+  void submit(const std::vector<std::filesystem::path>& attempt_folders) override;
   void close() override;
   void log_to(const std::filesystem::path& log) override { log_ = log; }
   std::string last_lines(const std::filesystem::path& log) override;

@@ -77,7 +77,7 @@ class SlurmLauncher final : public Launcher, public JobQueue {
   std::string kind() const override { return "slurm"; }
   JobQueue* queue() override { return this; }
 
-  std::unique_ptr<Worker> start(const std::string& slot, const std::filesystem::path&,
+  std::unique_ptr<Worker> start(const std::string& slot, const std::vector<std::filesystem::path>&,
                                 std::function<void(WorkerEnd)> on_end) override {
     std::unique_ptr<SlurmJob> job = jobs_.make(slot, std::move(on_end));
     handing_in_.enqueue(*job);

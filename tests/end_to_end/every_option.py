@@ -34,7 +34,7 @@ variants:
 # server: tests/end_to_end/fetching.py.
 ELSEWHERE = {
     "run": {"--device": "orchestrator/gpu_run_test.cpp", "--pack": "orchestrator/gpu_run_test.cpp",
-            "--trial-memory": "orchestrator/gpu_run_test.cpp", "--retry-delay": "end_to_end/fetching.py",
+            "--gang": "end_to_end/gangs.py", "--trial-memory": "orchestrator/gpu_run_test.cpp", "--retry-delay": "end_to_end/fetching.py",
             "--time-limit": "orchestrator/run_test.cpp", "--no-progress-limit": "orchestrator/run_test.cpp",
             "--grace": "orchestrator/death_test.cpp", "--keep-going": "end_to_end/bad_inputs.py",
             "--nice": "orchestrator/fair_turns_test.cpp", "--slurm-poll": "end_to_end/slurm.py",

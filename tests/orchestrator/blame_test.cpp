@@ -47,6 +47,18 @@ TEST_CASE("A crash with several started trials blames none and retries each alon
         "the worker ended with exit code 1 with 2 trials running: retrying each alone");
 }
 
+TEST_CASE("Several started trials over a limit are each retried alone", "[orchestrator]") {
+  UnfinishedAttempt over = kBegun;
+  over.verdict = Verdict::stalled;
+  UnfinishedAttempt cancelled = kBegun;
+  cancelled.verdict = Verdict::cancelled;
+  const Blame blame = blame_for({Killed{9}, ""}, {true, true, {}, {}, true, false},
+                                {over, kBegun, cancelled, kUnbegun});
+  CHECK(outcomes(blame) == Outcomes{stopped, stopped, results::Outcome::cancelled, never_started});
+  CHECK(blame.to_try_alone == std::vector<std::size_t>{0, 1});
+  CHECK(blame.endings[1].reason == "over a limit with 3 trials running: retrying each alone");
+}
+
 TEST_CASE("Exit code 3 is a stop with a checkpoint, and a crash without one", "[orchestrator]") {
   CHECK(outcomes(blame_for({Exited{3}, ""}, {false, true, {}, {}, true, false}, {kCheckpointed})) ==
         Outcomes{stopped});

@@ -88,7 +88,7 @@ TEST_CASE("The group of an ended worker is signalled before its number can be re
   has_number.clear();
   recording = true;
   bool ended = false;
-  const auto worker = launcher->start(*slot, attempt, [&](const WorkerEnd&) { ended = true; });
+  const auto worker = launcher->start(*slot, {attempt}, [&](const WorkerEnd&) { ended = true; });
   const auto pid = static_cast<pid_t>(worker->launch().pid);
   const auto deadline = std::chrono::steady_clock::now() + 20s;
   while (!ended && std::chrono::steady_clock::now() < deadline) loop.run_one_for(100ms);

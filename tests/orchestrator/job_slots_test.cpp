@@ -23,7 +23,7 @@ class Job final : public Worker {
   results::Launch launched;
   std::optional<EventLoop::Time> ends;
 
-  void submit(const std::filesystem::path&) override {}
+  void submit(const std::vector<std::filesystem::path>&) override {}
   void close() override {}
   void log_to(const std::filesystem::path&) override {}
   std::string last_lines(const std::filesystem::path&) override { return {}; }

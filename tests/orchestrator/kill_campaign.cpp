@@ -92,6 +92,7 @@ struct Options {
   bool keep = false;
   bool events = false;  // with a command for each event
   bool early_stops = false;
+  std::int64_t gang = 1;  // trials that a worker trains together
 };
 
 // Counts of hits. Traces show which kinds of calls can be hit.
@@ -303,6 +304,7 @@ class Campaign {
     option("--worker", options_.worker);
     option("--retries", "1000000");
     option("--retry-delay", "1ms");
+    option("--gang", std::to_string(options_.gang));
     if (options_.early_stops) words.emplace_back("--resume-stopped");
     if (options_.events) {  // for the trials that hang
       option("--no-progress-limit", "500ms");
@@ -900,6 +902,7 @@ int main(int argc, char** argv) {
   app.add_option("--pace", options.pace, "seconds between kills, at most");
   app.add_flag("--events", options.events, "also check the events of PETLAB_ON_EVENT");
   app.add_flag("--early-stops", options.early_stops, "stop and resume trials that lose");
+  app.add_option("--gang", options.gang, "trials that a worker trains together");
   app.add_flag("--keep", options.keep, "leave the folder there");
   CLI11_PARSE(app, argc, argv);
   try {

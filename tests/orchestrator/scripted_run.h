@@ -127,10 +127,10 @@ class ScriptedLauncher : public orchestrator::Launcher {
     return {has_devices ? "cuda" : "cpu", device_of(slot), 0};
   }
   std::unique_ptr<orchestrator::Worker> start(
-      const std::string& slot, const std::filesystem::path& folder,
+      const std::string& slot, const std::vector<std::filesystem::path>& folders,
       std::function<void(orchestrator::WorkerEnd)> on_end) override {
     ++started;
-    return std::make_unique<Worker>(*this, slot, folder, std::move(on_end));
+    return std::make_unique<Worker>(*this, slot, folders.front(), std::move(on_end));
   }
   bool workers_stay() const override { return stay_; }
   std::string kind() const override { return "scripted"; }
@@ -157,8 +157,8 @@ class ScriptedLauncher : public orchestrator::Launcher {
       line_.push_back(first);
       later(milliseconds(0), [this] { next(); });
     }
-    void submit(const std::filesystem::path& folder) override {
-      line_.push_back(folder);
+    void submit(const std::vector<std::filesystem::path>& folders) override {
+      line_.push_back(folders.front());
       if (!busy_) later(milliseconds(0), [this] { next(); });
     }
     void close() override {

@@ -21,6 +21,8 @@
 //   user.gpu_mib (0: none)                               the GPU memory that it takes: half while
 //                                                        loading, all from the first step
 //
+// It trains the trials of a line of standard input together, each in a thread.
+//
 // Its GPUs are those of the fake nvidia-smi (tests/orchestrator/fake_nvidia_smi.py) in the folder
 // FAKE_GPUS. A file `bad` there contains UUID HOW: every trial on that GPU fails right after it
 // began, by crash, exit, error or device. After ten trials the other GPUs wait until three have
@@ -37,13 +39,17 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "protocol/events.h"
 #include "protocol/trial_directory.h"
@@ -409,6 +415,27 @@ void train(const TrialDirectory& directory) {
   named("w:idle");
 }
 
+// Trains the trials of a line: one, or several separated by tabs.
+void train_line(const std::string& line) {
+  std::vector<std::exception_ptr> ends;
+  std::vector<std::thread> trials;
+  std::istringstream folders(line);
+  std::mutex mutex;
+  for (std::string folder; std::getline(folders, folder, '\t');) {
+    trials.emplace_back([folder, &ends, &mutex] {
+      try {
+        train(TrialDirectory(folder));
+      } catch (const Left&) {
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        ends.push_back(std::current_exception());
+      }
+    });
+  }
+  for (std::thread& trial : trials) trial.join();
+  if (!ends.empty()) std::rethrow_exception(ends.front());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -420,7 +447,8 @@ int main(int argc, char** argv) {
                                  {"version", "1"},
                                  {"protocol", 1},
                                  {"numerics", numerics()},
-                                 {"devices", devices}})
+                                 {"devices", devices},
+                                 {"gangs", {{"equal", {"backbone"}}}}})
               << std::endl;
     return 0;
   }
@@ -430,10 +458,7 @@ int main(int argc, char** argv) {
   try {
     if (argc == 2 && std::string(argv[1]) == "-") {
       for (std::string line; stop_asked == 0 && std::getline(std::cin, line);) {
-        try {
-          train(TrialDirectory(line));
-        } catch (const Left&) {
-        }
+        train_line(line);
       }
     } else {
       for (int argument = 1; argument < argc; ++argument) train(TrialDirectory(argv[argument]));

@@ -144,13 +144,13 @@ TEST_CASE("A Slurm job changes state as its table allows, and gets attempts whil
           job.become(SlurmJob::At::over);
           job.become(SlurmJob::At::job);
         }) == "the job of slurm-0 goes from over to job");
-  CHECK(testing::broken_invariant([&] { job.submit("2"); }) ==
+  CHECK(testing::broken_invariant([&] { job.submit({"2"}); }) ==
         "the job of slurm-0 gets an attempt before Slurm has it");
   jobs.until([&] { return jobs.launched() == 1; });
   CHECK(testing::broken_invariant([&] {
           job.begin("n1");
           job.close();
-          job.submit("2");
+          job.submit({"2"});
         }) == "the job of slurm-0 gets an attempt after its end");
 }
 
@@ -276,7 +276,7 @@ TEST_CASE("A job takes attempts as soon as it has recorded its begin", "[orchest
   run.until([&] { return !run.workers[1]->waits(); });
   CHECK(run.workers[0]->waits());
   CHECK(run.workers[1]->launch().host == "n3");
-  run.workers[1]->submit("/a/1");
+  run.workers[1]->submit({"/a/1"});
   run.workers[1]->close();
   CHECK(testing::read_file(run.options.runs / ".slurm/petlab.1-2-test.1/1.inbox") == "/a/1\nend\n");
 }

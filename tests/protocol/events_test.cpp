@@ -167,7 +167,7 @@ TEST_CASE("The error for a bad line gives the found and the expected text", "[sw
       {start + R"("finished","step":1,"train_seconds":-0.5})",
        "train_seconds: found -0.5, expected a number >= 0"},
       {start + R"("failed","reason":"x","kind":"bad"})",
-       "kind: found 'bad', expected error, out_of_memory, not_finite or device"},
+       "kind: found 'bad', expected error, out_of_memory, not_finite, device or gang"},
       {start + R"("started","pid":1,"numerics":"1"})", "numerics: found '1', expected an object"},
       {start + R"("started","pid":1,"digests":{"data":{"rte":1}}})",
        "digests: found {\"data\":{\"rte\":1}}, expected {\"backbone\": text, \"data\": {TASK: "

@@ -302,8 +302,10 @@ class SimulatedLauncher::Handle final : public orchestrator::Worker {
     }
   }
 
-  void submit(const std::filesystem::path& folder) override {
-    if (!over_) process_->submit(folder);
+  void submit(const std::vector<std::filesystem::path>& folders) override {
+    for (const std::filesystem::path& folder : folders) {
+      if (!over_) process_->submit(folder);
+    }
   }
   void close() override {
     if (!over_) process_->close();
@@ -376,14 +378,14 @@ void SimulatedLauncher::release_slot(const std::string& name) {
 }
 
 std::unique_ptr<orchestrator::Worker> SimulatedLauncher::start(
-    const std::string& slot, const std::filesystem::path& folder,
+    const std::string& slot, const std::vector<std::filesystem::path>& folders,
     std::function<void(orchestrator::WorkerEnd)> on_end) {
   const Slot& held = slots_.at(slot);
   auto process =
       std::make_shared<WorkerProcess>(workers_, owner_.space, held.worker_lock, held.lock);
   workers_.add(process);
   process->begin();
-  process->submit(folder);
+  for (const std::filesystem::path& folder : folders) process->submit(folder);
   if (!owner_.workers_stay) process->close();
   return std::make_unique<Handle>(*this, slot, std::move(process), std::move(on_end));
 }

@@ -72,7 +72,7 @@ class SimulatedLauncher final : public orchestrator::Launcher {
   orchestrator::SlotDevice device(const std::string&) const override { return {"cpu", "", 0}; }
   void use_device(const std::string&, orchestrator::DeviceUse) override {}
   std::unique_ptr<orchestrator::Worker> start(
-      const std::string& slot, const std::filesystem::path& attempt_folder,
+      const std::string& slot, const std::vector<std::filesystem::path>& attempt_folders,
       std::function<void(orchestrator::WorkerEnd)> on_end) override;
   bool workers_stay() const override { return owner_.workers_stay; }
   std::string kind() const override { return "local"; }

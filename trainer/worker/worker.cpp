@@ -161,10 +161,10 @@ class AttemptRun {
     started_.numerics = "{}";
   }
 
-  /// Does a part of the attempt's work. If it fails, so does the attempt. Throws only if events
-  /// cannot be written.
+  /// Does a part of the attempt's work, or of the work of so many trials. If it fails, so does the
+  /// attempt. Throws only if events cannot be written.
   template <typename Work>
-  void attempt(Work work) {
+  void attempt(Work work, std::size_t trials = 1) {
     if (outcome_) return;
     protocol::Failed failed;
     try {
@@ -189,11 +189,17 @@ class AttemptRun {
     } catch (const std::exception& e) {
       failed = {first_line(e), "error"};
     }
+    const bool is_device = failed.kind == "device";
+    if (trials > 1) {
+      failed.reason =
+          "with " + std::to_string(trials) + " trials trained together: " + failed.reason;
+      failed.kind = "gang";
+    }
     failed.reason = protocol::bounded_reason(failed.reason);
     line() << "failed: " << failed.reason << std::endl;
     if (!start_told_) write(started_);
     write(failed);
-    outcome_ = failed.kind == "device" ? TrialOutcome::device_failed : TrialOutcome::failed;
+    outcome_ = is_device ? TrialOutcome::device_failed : TrialOutcome::failed;
   }
 
   void read() {
@@ -434,7 +440,11 @@ void train_together(const std::vector<AttemptRun*>& gang, BackboneStore& backbon
     } catch (const Interrupted&) {
       for (AttemptRun* run : runs) run->attempt([run] { run->interrupt(); });
     } catch (...) {
-      for (AttemptRun* run : runs) run->attempt([] { throw; });
+      const auto left = std::count_if(runs.begin(), runs.end(),
+                                      [](const AttemptRun* run) { return !run->outcome(); });
+      for (AttemptRun* run : runs) {
+        run->attempt([] { throw; }, static_cast<std::size_t>(left));
+      }
     }
   }
 }
@@ -448,10 +458,20 @@ std::string libtorch_file() {
 
 }  // namespace
 
+// Which trials train_gang() trains together, as far as trial.json tells: why_not_in_one_gang().
+ordered_json gangs() {
+  ordered_json alone = ordered_json::array();
+  for (const ModuleKind& kind : module_kinds()) {
+    if (kind.trains_backbone) alone.push_back(kind.kind);
+  }
+  return {{"equal", {"backbone", "training.compute", "training.dropout", "module.prefix_length"}},
+          {"alone", {{"module.kind", alone}}}};
+}
+
 std::string describe_worker() {
-  return ordered_json{{"name", kWorkerName},   {"version", kVersion},
-                      {"protocol", kProtocol}, {"numerics", kNumerics},
-                      {"devices", devices()},  {"libtorch", libtorch_file()}}
+  return ordered_json{{"name", kWorkerName},        {"version", kVersion},  {"protocol", kProtocol},
+                      {"numerics", kNumerics},      {"devices", devices()}, {"gangs", gangs()},
+                      {"libtorch", libtorch_file()}}
       .dump();
 }
 

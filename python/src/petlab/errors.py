@@ -24,7 +24,7 @@ class WorkerError(Error):
 class TrialFailed(Error):
     """Raised in a training function to end the trial without a result.
 
-    `kind` is `error`, `out_of_memory`, `not_finite` or `device`
+    `kind` is `error`, `out_of_memory`, `not_finite`, `device` or `gang`
     (docs/reference/worker-protocol.md); `device` also ends the worker.
     """
 

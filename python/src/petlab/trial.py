@@ -450,13 +450,14 @@ class Trial:
     def fail(self, reason: str, kind: str = "error") -> None:
         """Ends the trial without a result.
 
-        `kind` is `error`, `out_of_memory`, `not_finite` or `device`. After `device`, the worker's
-        process exits without training another trial, since its GPU, or its context on it, is
-        unusable. An exception that leaves the training function also fails the trial.
+        `kind` is `error`, `out_of_memory`, `not_finite`, `device` or `gang`. After `device`, the
+        worker's process exits without training another trial, since its GPU, or its context on it,
+        is unusable. After `gang`, a failure of trials that were trained together, petlab retries
+        each alone. An exception that leaves the training function also fails the trial.
         """
-        if kind not in ("error", "out_of_memory", "not_finite", "device"):
+        if kind not in ("error", "out_of_memory", "not_finite", "device", "gang"):
             raise ValueError(
-                f"kind is {kind!r}, must be error, out_of_memory, not_finite or device"
+                f"kind is {kind!r}, must be error, out_of_memory, not_finite, device or gang"
             )
         text = bounded_reason(" ".join(str(reason).split()) or "no reason was given")
         print(f"failed: {text}", file=sys.stderr, flush=True)

@@ -371,6 +371,40 @@ TEST_CASE("the trials of a line are trained together, each with events, checkpoi
   CHECK(losses(resumed) == Approx(losses(alone)).epsilon(1e-3));
 }
 
+TEST_CASE("a failure of trials that are trained together is of kind gang, of the last one its own",
+          "[trainer]") {
+  const TinyWorld world;
+  std::vector<std::filesystem::path> folders;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    protocol::TrialFile trial = world.trial("adapter");
+    trial.trial_id = "trial-" + std::to_string(seed);
+    trial.config.seed = {seed};
+    folders.push_back(world.attempt("runs", trial));
+  }
+  const auto kinds_of = [&](std::size_t trials) {
+    std::vector<std::filesystem::path> some(folders.begin(), folders.begin() + trials);
+    BackboneStore backbones;
+    std::ostringstream log;
+    std::atomic<bool> stop{false};
+    const auto fail = [](std::int64_t step, double) {
+      if (step == 2) throw std::runtime_error("a product failed");
+    };
+    CHECK(train_gang(
+              some, backbones, stop, [] { return 1.0; }, log, fail) == TrialOutcome::failed);
+    std::vector<std::string> kinds;
+    for (const std::filesystem::path& folder : some) {
+      const auto failed = events_of<protocol::Failed>(read_events(folder));
+      REQUIRE(!failed.empty());
+      kinds.push_back(failed.back().kind + ": " + failed.back().reason);
+      std::filesystem::remove(folder / "events.jsonl");
+    }
+    return kinds;
+  };
+  CHECK(kinds_of(3) ==
+        std::vector<std::string>(3, "gang: with 3 trials trained together: a product failed"));
+  CHECK(kinds_of(1) == std::vector<std::string>{"error: a product failed"});
+}
+
 TEST_CASE("a worker whose GPU cannot be used exits without starting its other trials",
           "[trainer]") {
   if (why_not_on("cuda") == std::nullopt) return testing::skip("there is a GPU here");

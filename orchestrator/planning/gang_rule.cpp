@@ -1,0 +1,89 @@
+#include "orchestrator/planning/gang_rule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <unordered_map>
+
+#include "base/shown.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+void refuse(const std::string& key, const nlohmann::json& found, const char* wanted) {
+  throw std::invalid_argument(fmt::format("{} is {}, must be {}", key, base::shown(found), wanted));
+}
+
+// The field `training.compute` of a configuration; null if it has none.
+nlohmann::json field_of(const nlohmann::json& config, std::string field) {
+  std::replace(field.begin(), field.end(), '.', '/');
+  const nlohmann::json::json_pointer place("/" + field);
+  return config.contains(place) ? config.at(place) : nlohmann::json();
+}
+
+}  // namespace
+
+GangRule parse_gang_rule(const nlohmann::json& found) {
+  if (!found.is_object()) refuse("gangs", found, "an object");
+  GangRule rule;
+  for (const auto& [key, value] : found.items()) {
+    if (key == "equal") {
+      if (!value.is_array()) refuse("gangs.equal", value, "a list of fields");
+      for (const nlohmann::json& field : value) {
+        if (!field.is_string()) refuse("an entry of gangs.equal", field, "the name of a field");
+        rule.equal.push_back(field.get<std::string>());
+      }
+    } else if (key == "alone") {
+      if (!value.is_object()) refuse("gangs.alone", value, "an object of lists of values");
+      for (const auto& [field, values] : value.items()) {
+        if (!values.is_array()) refuse("gangs.alone." + field, values, "a list of values");
+        for (const nlohmann::json& one : values) rule.alone[field].push_back(one.dump());
+      }
+    } else {
+      throw std::invalid_argument(
+          fmt::format("gangs has a key '{}', expected equal or alone", base::printable(key)));
+    }
+  }
+  return rule;
+}
+
+std::vector<std::optional<std::size_t>> gang_groups(const GangRule& rule,
+                                                    const std::vector<sweeps::SweepTrial>& trials) {
+  std::unordered_map<std::string, std::size_t> groups;
+  std::vector<std::optional<std::size_t>> group_of;
+  group_of.reserve(trials.size());
+  for (const sweeps::SweepTrial& trial : trials) {
+    const nlohmann::json config = sweeps::to_json(trial.config);
+    const bool alone = std::any_of(rule.alone.begin(), rule.alone.end(), [&](const auto& entry) {
+      return std::count(entry.second.begin(), entry.second.end(),
+                        field_of(config, entry.first).dump()) > 0;
+    });
+    std::string key;
+    for (const std::string& field : rule.equal) key += field_of(config, field).dump() + "\n";
+    const std::size_t group = groups.emplace(std::move(key), groups.size()).first->second;
+    group_of.push_back(alone ? std::nullopt : std::optional(group));
+  }
+  return group_of;
+}
+
+std::int64_t most_in_gang(const GangRequest& request, const std::optional<GangRule>& rule,
+                          const std::string& worker) {
+  if (request.size == 1) return 1;
+  std::string why;
+  if (!rule) {
+    why = fmt::format("{} trains one trial at a time; its description has no key gangs", worker);
+  } else if (request.pack > 1) {
+    why = "--pack lets several workers share a GPU, each with one trial";
+  } else if (request.fresh_workers) {
+    why = "with --fresh-workers, each worker takes one trial";
+  } else if (request.jobs) {
+    why = "with --launcher slurm, each job trains one trial at a time";
+  }
+  if (request.size == kAutomaticGang) return why.empty() && request.on_gpus ? kGangOnGpu : 1;
+  if (!why.empty()) throw std::invalid_argument(fmt::format("--gang {}: {}", request.size, why));
+  return request.size;
+}
+
+}  // namespace petlab::orchestrator

@@ -1,0 +1,38 @@
+#include "orchestrator/running/gangs.h"
+
+#include "orchestrator/planning/gang_rule.h"
+#include "sweeps/memory.h"
+
+namespace petlab::orchestrator {
+
+Gangs::Gangs(const RunContext& context, const RunState& state) : context_(context), state_(state) {
+  if (context.options.most_in_gang > 1) {
+    groups_ = gang_groups(context.options.gang_rule, context.sweep.trials);
+  }
+}
+
+bool Gangs::may_join(const std::vector<std::size_t>& gang, std::size_t candidate,
+                     const WorkerSlot& slot) const {
+  if (groups_.empty() || gang.empty()) return true;
+  return groups_[candidate] && groups_[candidate] == groups_[gang.front()] &&
+         has_memory(gang, candidate, slot);
+}
+
+// On a GPU whose memory is known, the estimates of all trials must fit. The backbone counts for
+// each of them, although they share it, so this is an upper bound.
+bool Gangs::has_memory(const std::vector<std::size_t>& gang, std::size_t candidate,
+                       const WorkerSlot& slot) const {
+  const std::int64_t most_mib = context_.launcher.device(slot.name).memory_mib;
+  if (most_mib == 0 || !context_.options.has_memory_formula) return true;
+  std::int64_t bytes = 0;
+  const auto add = [&](std::size_t trial) {
+    const sweeps::MemoryEstimate estimate = sweeps::estimate_memory(
+        context_.sweep, state_.trials.at(trial).what->config, sweeps::MemoryDevice::gpu);
+    bytes += estimate.total() - (bytes > 0 ? estimate.program : 0);
+  };
+  for (const std::size_t trial : gang) add(trial);
+  add(candidate);
+  return sweeps::to_mib(bytes) <= most_mib;
+}
+
+}  // namespace petlab::orchestrator
