@@ -510,7 +510,7 @@ class Campaign {
         if (!WIFEXITED(*run.status)) continue;
         const int code = WEXITSTATUS(*run.status);
         complete = complete || (code == complete_code_ && is_complete(database));
-        if (!complete && code != 0 && !stopped_slot() && !refused()) {
+        if (!complete && code != 0 && !stopped_slot() && !refused() && !knew_no_gangs()) {
           tally_.problems.push_back(
               fmt::format("petlab ended with exit code {}:\n{}", code,
                           log_.substr(log_.size() - std::min<std::size_t>(log_.size(), 2000))));
@@ -554,6 +554,13 @@ class Campaign {
   bool refused() const {
     return options_.petlab.size() > 1 &&
            log_.find("this petlab knows up to", log_checked_) != std::string::npos;
+  }
+
+  // If its worker was killed while it described itself, a run does not know that it can train
+  // gangs.
+  bool knew_no_gangs() const {
+    return options_.gang > 1 &&
+           log_.find("its description has no key gangs", log_checked_) != std::string::npos;
   }
 
   // Waits mostly up to the pace, sometimes longer so that trials progress. Returns true once all
