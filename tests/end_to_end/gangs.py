@@ -35,7 +35,7 @@ class Gangs(TinyWorld):
         self.write("sweep.yaml", SWEEP)
 
     def worker_that_trains(self, runs, attempts):
-        """Waits for steps of a trial beyond so many attempts, and returns its worker's process."""
+        """Waits until there are more attempts than `attempts` and one has trained, and returns its worker's pid."""
         def found():
             folders = self.attempt_folders(runs)
             for events in map(self.events, folders if len(folders) > attempts else []):

@@ -1,3 +1,5 @@
+// An attempt's life in a worker, from trial.json to its last event, is one class, next to the
+// functions that train several attempts together: hence more than 500 lines.
 #include "trainer/worker/worker.h"
 
 #include <dlfcn.h>
@@ -161,8 +163,8 @@ class AttemptRun {
     started_.numerics = "{}";
   }
 
-  /// Does a part of the attempt's work, or of the work of so many trials. If it fails, so does the
-  /// attempt. Throws only if events cannot be written.
+  /// Does a part of the attempt's work. If it fails, so does the attempt. `trials`: the number of
+  /// attempts whose common work it is. Throws only if events cannot be written.
   template <typename Work>
   void attempt(Work work, std::size_t trials = 1) {
     if (outcome_) return;
@@ -215,7 +217,7 @@ class AttemptRun {
            !why_not_in_one_gang(trial_.config, other.trial_.config);
   }
 
-  /// Reports the start, in a gang of so many trials, and checks the trial's files.
+  /// Reports the start and checks the trial's files. `gang`: the number of trials in the gang.
   void start(BackboneStore& backbones, std::size_t gang, const PlacementChoice& placement_of) {
     started_.numerics = numerics_of(trial_, gang);
     gang_ = gang;
