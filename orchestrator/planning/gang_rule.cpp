@@ -78,8 +78,8 @@ std::int64_t most_in_gang(const GangRequest& request, const std::optional<GangRu
     why = "--pack lets several workers share a GPU, each with one trial";
   } else if (request.fresh_workers) {
     why = "with --fresh-workers, each worker takes one trial";
-  } else if (request.jobs) {
-    why = "with --launcher slurm, each job trains one trial at a time";
+  } else if (request.detach) {
+    why = "with --detach, each job takes an equal part of the trials";
   }
   if (request.size == kAutomaticGang) return why.empty() && request.on_gpus ? kGangOnGpu : 1;
   if (!why.empty()) throw std::invalid_argument(fmt::format("--gang {}: {}", request.size, why));

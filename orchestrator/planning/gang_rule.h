@@ -42,7 +42,7 @@ struct GangRequest {
   bool on_gpus = false;        // slots are GPUs
   std::int64_t pack = 1;       // workers that share a GPU
   bool fresh_workers = false;  // each takes a single trial
-  bool jobs = false;           // workers are jobs of a queue
+  bool detach = false;         // jobs take all their trials before they begin
 };
 
 /// The most trials of a gang. Throws std::invalid_argument if the user asked for gangs that this

@@ -368,7 +368,7 @@ RunResult run_sweep(sweeps::Sweep& sweep, const sweeps::Locations& locations,
                   : request.slurm   ? kJobsInFlight
                                     : devices.slots(request.pack, options.threads);
   options.most_in_gang = most_in_gang({request.gang, !devices.gpus.empty(), request.pack,
-                                       request.one_process_a_trial, request.slurm.has_value()},
+                                       request.one_process_a_trial, options.detach},
                                       worker.gangs, worker.name);
   options.gang_rule = worker.gangs.value_or(GangRule());
   if (!request.slurm) fit_open_files(options, observer);

@@ -116,7 +116,7 @@ void SlurmJob::submit(const std::vector<std::filesystem::path>& attempt_folders)
                    fmt::format("the job of {} gets an attempt {}", slot,
                                at_ == At::job ? "after its end" : "before Slurm has it"));
   has_attempts = true;
-  append_to_inbox(files().inbox, protocol::line_of(attempt_folders));
+  append_to_inbox(files().inbox, inbox_line(attempt_folders));
 }
 
 // A job that still waits, without attempts, would begin only to end.

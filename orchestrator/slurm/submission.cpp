@@ -19,6 +19,7 @@
 #include "base/trimmed.h"
 #include "orchestrator/host/error.h"
 #include "orchestrator/launching/worker_log.h"
+#include "protocol/trial_directory.h"
 
 namespace petlab::orchestrator {
 namespace {
@@ -87,12 +88,32 @@ fi
 unset PETLAB_LOCK_FD PETLAB_WORKER
 export OMP_NUM_THREADS="${{OMP_NUM_THREADS:-{threads}}}"
 
+# A line of the inbox is an attempt, or several to train together, separated by tabs and followed by a tab and a dot.
+tab=$(printf '\t')
 is_over() {{
-  tail -n 1 "$1/events.jsonl" 2>/dev/null | grep -q '"type": *"\(finished\|failed\)"'
+  (
+    set -f
+    IFS=$tab
+    for attempt in $1; do
+      tail -n 1 "$attempt/events.jsonl" 2>/dev/null | grep -q '"type": *"\(finished\|failed\)"' || exit 1
+    done
+  )
+}}
+# Prints those of a line's attempts whose folders exist.
+existing() {{
+  (
+    set -f
+    IFS=$tab
+    line=
+    for attempt in $1; do
+      [ -d "$attempt" ] && line="$line${{line:+$tab}}$attempt"
+    done
+    printf '%s' "$line"
+  )
 }}
 
-# Prints the attempts in the inbox as they come. A worker that does not announce its attempts gets
-# the next one when the last is over, so that its output can be divided.
+# Prints the lines of the inbox as they come. A worker that does not announce its attempts gets
+# the next line when the last is over, so that its output can be divided.
 feed() {{
   trap '' TERM INT HUP
   given=0 last= pause=0.05 quiet_since=$(date +%s)
@@ -102,8 +123,13 @@ feed() {{
       [ "$attempt" = end ] && return
       if [ -z "$last" ] || [ -e "$own/announces" ] || is_over "$last"; then
         given=$((given + 1))
-        [ -d "$attempt" ] || continue
-        printf '%s\n' "$attempt/log.txt" >"$own/log"
+        case $attempt in
+          *"$tab".) attempt=${{attempt%"$tab".}} ;;
+          *"$tab"*) continue ;;
+        esac
+        attempt=$(existing "$attempt")
+        [ -n "$attempt" ] || continue
+        printf '%s\n' "${{attempt%%"$tab"*}}/log.txt" >"$own/log"
         printf '%s\n' "$attempt"
         last=$attempt pause=0.05 quiet_since=$(date +%s)
         continue
@@ -229,6 +255,10 @@ TaskFiles::TaskFiles(const std::filesystem::path& runs, const std::string& id, s
   output = base.string() + ".out";
 }
 
+std::string inbox_line(const std::vector<std::filesystem::path>& attempt_folders) {
+  return protocol::line_of(attempt_folders) + (attempt_folders.size() > 1 ? "\t." : "");
+}
+
 void append_to_inbox(const std::filesystem::path& inbox, const std::string& line) {
   const base::FileDescriptor file(
       ::open(inbox.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
@@ -270,7 +300,12 @@ std::vector<LeftJob> tasks_of(const std::filesystem::path& runs, const std::stri
         left.host = log->host;
       }
       for (std::string line; std::getline(in, line) && !in.eof();) {
-        if (line.starts_with('/')) left.given.emplace_back(line);
+        const bool is_gang = line.ends_with("\t.");
+        if (!line.starts_with('/') || (!is_gang && line.find('\t') != std::string::npos)) continue;
+        std::istringstream attempts(line.substr(0, line.size() - (is_gang ? 2 : 0)));
+        for (std::string attempt; std::getline(attempts, attempt, '\t');) {
+          left.given.emplace_back(attempt);
+        }
       }
     }
   }

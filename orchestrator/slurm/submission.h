@@ -47,7 +47,7 @@ void write_number(const std::filesystem::path& runs, const std::string& id,
 struct TaskFiles {
   TaskFiles(const std::filesystem::path& runs, const std::string& id, std::int64_t task);
   std::filesystem::path record;  // K.jsonl: see JobLog
-  std::filesystem::path inbox;   // K.inbox: attempt folders, one per line; `end` closes it
+  std::filesystem::path inbox;   // K.inbox: lines of attempts (inbox_line()); `end` closes it
   std::filesystem::path output;  // K.out: what the job prints outside of its attempts
 };
 
@@ -65,6 +65,10 @@ std::optional<JobLog> read_job_log(const std::filesystem::path& record);
 /// Prevents any job from running the task. Returns false if one has already begun it. Throws Error
 /// if the file cannot be written.
 bool withdraw(const std::filesystem::path& record, double time);
+
+/// The line of an inbox that gives a worker an attempt, or several to train together: their folders,
+/// separated by tabs, and after several a last tab and a dot, without which the line is torn.
+std::string inbox_line(const std::vector<std::filesystem::path>& attempt_folders);
 
 /// Appends a line to an inbox, synced. Only one process may do so at a time. Throws Error.
 void append_to_inbox(const std::filesystem::path& inbox, const std::string& line);

@@ -101,7 +101,8 @@ class Gangs(TinyWorld):
 
     def test_gangs_are_refused_where_they_cannot_be(self):
         for words, problem in ((["--gang", "3", "--fresh-workers"], "each worker takes one trial"),
-                               (["--gang", "3", "--launcher", "slurm"], "each job trains one trial at a time"),
+                               (["--gang", "3", "--launcher", "slurm", "--slots", "2", "--detach"],
+                                "each job takes an equal part of the trials"),
                                (["--gang", "many"], "--gang")):
             done = self.run_sweep(*words)
             self.assertEqual(done.code, 2, done)

@@ -174,6 +174,19 @@ class Workers(SlurmCase):
         workers = self.query("SELECT DISTINCT host, worker_pid FROM attempts")
         self.assertLessEqual(len(workers), 4)
 
+    def test_jobs_train_gangs_that_outlive_their_run(self):
+        self.sweep(8, "{steps: 20, step_ms: 100, checkpoint_every: 1}")
+        process = self.begin("--slots", "2", "--gang", "4")
+        self.until("SELECT count(*) FROM attempts WHERE checkpoint_step > 0", 8)
+        self.kill(process)
+        done = self.end(self.begin("--slots", "2", "--gang", "4"))
+        self.check_complete(done, 8)
+        self.assertEqual(len(self.attempt_folders()), 8)
+        # Each trial ran together with three others of its job.
+        self.assertEqual(self.query("SELECT count(*) AS pairs FROM attempts a JOIN attempts b ON a.trial < b.trial AND "
+                                    "a.job = b.job AND a.started_at < b.ended_at AND b.started_at < a.ended_at"),
+                         [{"pairs": 12}])
+
     def test_with_fresh_workers_each_trial_is_a_job(self):
         self.sweep(6, "{steps: 2, step_ms: 50}")
         done = self.end(self.begin("--slots", "2", "--fresh-workers"))

@@ -168,6 +168,5 @@ TEST_CASE("Gangs are formed where the worker and the run allow them", "[orchestr
   CHECK_THROWS_WITH(most_in_gang({.size = 5, .pack = 2}, rule, "w"), Contains("--pack"));
   CHECK_THROWS_WITH(most_in_gang({.size = 5, .fresh_workers = true}, rule, "w"),
                     Contains("--fresh-workers"));
-  CHECK_THROWS_WITH(most_in_gang({.size = 5, .jobs = true}, rule, "w"),
-                    Contains("--launcher slurm"));
+  CHECK_THROWS_WITH(most_in_gang({.size = 5, .detach = true}, rule, "w"), Contains("--detach"));
 }

@@ -96,6 +96,19 @@ printf '\036%s\n' "$first"; printf 'late \303')");
   CHECK(read_file(jobs.files(0).output) == "loose");
 }
 
+TEST_CASE("A job's worker gets the attempts of a gang on one line, without those that are gone",
+          "[orchestrator]") {
+  const Jobs jobs(R"(printf '%s\n' "$attempt" >>lines; for attempt in $(printf '%s' "$attempt" | tr '\t' '\n' | sed 's/ /?/'); do
+)" + kReportsEnd + "\ndone");
+  const std::string torn = inbox_line({jobs.attempts[0], jobs.attempts[1]});
+  jobs.give(0, {torn.substr(0, torn.size() - 2),
+                inbox_line({jobs.attempts[0], jobs.runs / "gone" / "1", jobs.attempts[1]}), "end"});
+  CHECK(jobs.run(0).exit_code == 3);
+  CHECK(read_file(jobs.runs / ".slurm/petlab.o.1/lines") ==
+        jobs.attempts[0].string() + "\t" + jobs.attempts[1].string() + "\n");
+  for (const fs::path& attempt : jobs.attempts) CHECK(fs::exists(attempt / "events.jsonl"));
+}
+
 TEST_CASE("A job for one trial starts the worker with the attempt's folder", "[orchestrator]") {
   Jobs jobs;
   const std::vector<std::string> arguments = {"-c", "echo \"$1|$2\"; exit 4", "it's", "$a b"};
@@ -238,7 +251,14 @@ TEST_CASE("The tasks of an owner are found with what they were given", "[orchest
   write_submission(jobs.runs, {submission_id("o", 10), 1}, jobs.script);
   write_submission(jobs.runs, {submission_id("other", 1), 1}, jobs.script);
   write_number(jobs.runs, "petlab.o.10", "77");
-  jobs.give(1, {jobs.attempts[0], jobs.attempts[1], "end"});
+  const bool gang = GENERATE(false, true);
+  const std::string line = inbox_line(jobs.attempts);
+  jobs.give(1, {line.substr(0, line.size() - 1)});  // torn
+  if (gang) {
+    jobs.give(1, {line, "end"});
+  } else {
+    jobs.give(1, {jobs.attempts[0], jobs.attempts[1], "end"});
+  }
   const std::vector<LeftJob> found = tasks_of(jobs.runs, "o");
   REQUIRE(found.size() == 3);
   CHECK((found[0].name == "petlab.o.1" && found[0].task == 0 && found[0].given.empty()));
