@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "orchestrator/planning/gang_rule.h"
+#include "orchestrator/planning/plan.h"
 #include "results/attempt.h"
 #include "tests/orchestrator/scripted_sweep.h"
 #include "tests/support/catch.h"
@@ -117,6 +118,11 @@ TEST_CASE("A trial whose gang failed runs alone once, without a failure that cou
   CHECK_FALSE(results::is_final_failure(attempt));
   CHECK(results::counted_failures(facts) == 0);
   CHECK_FALSE(results::has_failed(facts, 0));
+  PlanContext context;
+  context.runs = "/nowhere";
+  const TrialPlan plan = plan_trial({}, facts, context);
+  CHECK(plan.state == sweeps::TrialState::interrupted);
+  CHECK(plan.is_to_be_alone);
   // A worker that says so again, of a trial alone, is wrong.
   attempt.attempt.number = 2;
   facts.attempts.push_back(attempt);

@@ -98,8 +98,10 @@ printf '\036%s\n' "$first"; printf 'late \303')");
 
 TEST_CASE("A job's worker gets the attempts of a gang on one line, without those that are gone",
           "[orchestrator]") {
-  const Jobs jobs(R"(printf '%s\n' "$attempt" >>lines; for attempt in $(printf '%s' "$attempt" | tr '\t' '\n' | sed 's/ /?/'); do
-)" + kReportsEnd + "\ndone");
+  const Jobs jobs(
+      R"(printf '%s\n' "$attempt" >>lines; for attempt in $(printf '%s' "$attempt" | tr '\t' '\n' | sed 's/ /?/'); do
+)" + kReportsEnd +
+      "\ndone");
   const std::string torn = inbox_line({jobs.attempts[0], jobs.attempts[1]});
   jobs.give(0, {torn.substr(0, torn.size() - 2),
                 inbox_line({jobs.attempts[0], jobs.runs / "gone" / "1", jobs.attempts[1]}), "end"});
