@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <string_view>
 #include <unordered_map>
 
 #include "base/shown.h"
+#include "sweeps/fields.h"
 
 namespace petlab::orchestrator {
 namespace {
@@ -16,11 +18,24 @@ void refuse(const std::string& key, const nlohmann::json& found, const char* wan
   throw std::invalid_argument(fmt::format("{} is {}, must be {}", key, base::shown(found), wanted));
 }
 
-// The field `training.compute` of a configuration; null if it has none.
-nlohmann::json field_of(const nlohmann::json& config, std::string field) {
-  std::replace(field.begin(), field.end(), '.', '/');
-  const nlohmann::json::json_pointer place("/" + field);
-  return config.contains(place) ? config.at(place) : nlohmann::json();
+constexpr std::string_view kUser = "user.";
+
+void require_field(const std::string& name) {
+  if (sweeps::find_field(name) != nullptr || name.starts_with(kUser)) return;
+  const std::string nearest = sweeps::nearest_field(name);
+  throw std::invalid_argument(
+      fmt::format("gangs names the field '{}', which no trial has{}", base::printable(name),
+                  nearest.empty() ? "" : fmt::format(" (nearest: {})", nearest)));
+}
+
+// The value of a field; null if it does not apply to the trial.
+nlohmann::json value_of(const sweeps::TrialConfig& config, const std::string& name) {
+  if (const sweeps::Field* const field = sweeps::find_field(name)) {
+    return sweeps::is_active(*field, config) ? field->get(config) : nlohmann::json();
+  }
+  const nlohmann::json user = nlohmann::json::parse(config.user);
+  const auto found = user.find(name.substr(kUser.size()));
+  return found != user.end() ? *found : nlohmann::json();
 }
 
 }  // namespace
@@ -34,10 +49,12 @@ GangRule parse_gang_rule(const nlohmann::json& found) {
       for (const nlohmann::json& field : value) {
         if (!field.is_string()) refuse("an entry of gangs.equal", field, "the name of a field");
         rule.equal.push_back(field.get<std::string>());
+        require_field(rule.equal.back());
       }
     } else if (key == "alone") {
       if (!value.is_object()) refuse("gangs.alone", value, "an object of lists of values");
       for (const auto& [field, values] : value.items()) {
+        require_field(field);
         if (!values.is_array()) refuse("gangs.alone." + field, values, "a list of values");
         for (const nlohmann::json& one : values) rule.alone[field].push_back(one.dump());
       }
@@ -55,13 +72,12 @@ std::vector<std::optional<std::size_t>> gang_groups(const GangRule& rule,
   std::vector<std::optional<std::size_t>> group_of;
   group_of.reserve(trials.size());
   for (const sweeps::SweepTrial& trial : trials) {
-    const nlohmann::json config = sweeps::to_json(trial.config);
     const bool alone = std::any_of(rule.alone.begin(), rule.alone.end(), [&](const auto& entry) {
       return std::count(entry.second.begin(), entry.second.end(),
-                        field_of(config, entry.first).dump()) > 0;
+                        value_of(trial.config, entry.first).dump()) > 0;
     });
     std::string key;
-    for (const std::string& field : rule.equal) key += field_of(config, field).dump() + "\n";
+    for (const std::string& field : rule.equal) key += value_of(trial.config, field).dump() + "\n";
     const std::size_t group = groups.emplace(std::move(key), groups.size()).first->second;
     group_of.push_back(alone ? std::nullopt : std::optional(group));
   }

@@ -79,30 +79,26 @@ WorkerDescription ask_worker(const WorkerCommand& worker, std::chrono::milliseco
     if (!texts) refuse("devices", *devices, "a list of texts");
     description.devices = devices->get<std::vector<std::string>>();
   }
-  if (const auto gangs = object.find("gangs"); gangs != object.end()) {
-    try {
-      description.gangs = parse_gang_rule(*gangs);
-    } catch (const std::invalid_argument& error) {
-      throw Error(fmt::format("{} --describe: {} (docs/reference/worker-protocol.md)",
-                              worker.text(), error.what()));
-    }
-  }
   if (description.protocol != 1) {
     throw Error(
         fmt::format("{}: the worker speaks protocol {}, this petlab speaks 1 "
                     "(docs/reference/worker-protocol.md)",
                     worker.text(), description.protocol));
   }
-  if (const auto catalog = object.find("catalog"); catalog != object.end()) {
-    try {
+  try {
+    if (const auto catalog = object.find("catalog"); catalog != object.end()) {
       const sweeps::WorkerCatalog learned =
           sweeps::parse_worker_catalog(*catalog, description.name);
       description.catalog = learned.id;
       sweeps::learn(learned);
-    } catch (const std::invalid_argument& error) {
-      throw Error(fmt::format("{} --describe: {} (docs/reference/worker-protocol.md)",
-                              worker.text(), error.what()));
     }
+    // After the catalog, whose fields it may name.
+    if (const auto gangs = object.find("gangs"); gangs != object.end()) {
+      description.gangs = parse_gang_rule(*gangs);
+    }
+  } catch (const std::invalid_argument& error) {
+    throw Error(fmt::format("{} --describe: {} (docs/reference/worker-protocol.md)", worker.text(),
+                            error.what()));
   }
   return description;
 }

@@ -155,7 +155,10 @@ TEST_CASE("A worker says which trials it can train together", "[orchestrator]") 
   CHECK(refused("true") == "gangs is true, must be an object");
   CHECK(refused(R"({"equal": [1]})") ==
         "an entry of gangs.equal is 1, must be the name of a field");
-  CHECK(refused(R"({"alone": {"a": 1}})") == "gangs.alone.a is 1, must be a list of values");
+  CHECK(refused(R"({"alone": {"seed": 1}})") == "gangs.alone.seed is 1, must be a list of values");
+  CHECK(
+      refused(R"({"equal": ["user.any", "training.computee"]})") ==
+      "gangs names the field 'training.computee', which no trial has (nearest: training.compute)");
   CHECK(refused(R"({"same": []})") == "gangs has a key 'same', expected equal or alone");
 }
 
