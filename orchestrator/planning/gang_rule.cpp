@@ -85,11 +85,11 @@ std::vector<std::optional<std::size_t>> gang_groups(const GangRule& rule,
 }
 
 std::int64_t most_in_gang(const GangRequest& request, const std::optional<GangRule>& rule,
-                          const std::string& worker) {
+                          const std::string& why_no_rule) {
   if (request.size == 1) return 1;
   std::string why;
   if (!rule) {
-    why = fmt::format("{} trains one trial at a time; its description has no key gangs", worker);
+    why = why_no_rule;
   } else if (request.pack > 1) {
     why = "--pack lets several workers share a GPU, each with one trial";
   } else if (request.fresh_workers) {

@@ -46,8 +46,8 @@ struct GangRequest {
 };
 
 /// The most trials of a gang. Throws std::invalid_argument if the user asked for gangs that this
-/// worker cannot train or this run cannot form.
+/// worker cannot train or this run cannot form. `why_no_rule` says why there is no rule.
 std::int64_t most_in_gang(const GangRequest& request, const std::optional<GangRule>& rule,
-                          const std::string& worker);
+                          const std::string& why_no_rule);
 
 }  // namespace petlab::orchestrator

@@ -369,7 +369,12 @@ RunResult run_sweep(sweeps::Sweep& sweep, const sweeps::Locations& locations,
                                     : devices.slots(request.pack, options.threads);
   options.most_in_gang = most_in_gang({request.gang, !devices.gpus.empty(), request.pack,
                                        request.one_process_a_trial, options.detach},
-                                      worker.gangs, worker.name);
+                                      worker.gangs,
+                                      worker.undescribed.empty()
+                                          ? worker.name +
+                                                " trains one trial at a time; its description has "
+                                                "no key gangs"
+                                          : worker.name + " --describe " + worker.undescribed);
   options.gang_rule = worker.gangs.value_or(GangRule());
   if (!request.slurm) fit_open_files(options, observer);
   asio::io_context loop;

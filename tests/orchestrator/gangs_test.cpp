@@ -172,8 +172,8 @@ TEST_CASE("Gangs are formed where the worker and the run allow them", "[orchestr
   CHECK(most(5, false) == 5);
   CHECK(most_in_gang({.size = kAutomaticGang, .on_gpus = true}, std::nullopt, "w") == 1);
   CHECK(most_in_gang({.size = kAutomaticGang, .on_gpus = true, .pack = 4}, rule, "w") == 1);
-  CHECK_THROWS_WITH(most_in_gang({.size = 5}, std::nullopt, "w"),
-                    "--gang 5: w trains one trial at a time; its description has no key gangs");
+  CHECK_THROWS_WITH(most_in_gang({.size = 5}, std::nullopt, "w --describe ended"),
+                    "--gang 5: w --describe ended");
   CHECK_THROWS_WITH(most_in_gang({.size = 5, .pack = 2}, rule, "w"), Contains("--pack"));
   CHECK_THROWS_WITH(most_in_gang({.size = 5, .fresh_workers = true}, rule, "w"),
                     Contains("--fresh-workers"));
