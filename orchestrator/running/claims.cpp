@@ -120,14 +120,20 @@ void Claims::choose(Choice& chosen, EventLoop::Time now) {
     return;
   }
   Schedule& schedule = state_.trials.schedule();
+  // Equal parts are those of the trials that wait before any slot gets its own.
+  std::vector<std::pair<WorkerSlot*, std::size_t>> lengths;
   for (auto& [name, slot] : state_.slots.all()) {
-    if (!slot.takes_claims(schedule, now)) continue;
+    if (slot.takes_claims(schedule, now)) {
+      lengths.emplace_back(&slot, state_.slots.line_length(slot, schedule));
+    }
+  }
+  for (const auto& [chooser, most] : lengths) {
+    WorkerSlot& slot = *chooser;
     std::size_t line = slot.line();
-    const std::size_t most = state_.slots.line_length(slot, state_.trials.schedule());
     std::vector<std::size_t> gang;
     while (line < most) {
       const std::optional<std::size_t> trial =
-          schedule.take(slot.group, line > 0, now, [&, &slot = slot](std::size_t candidate) {
+          schedule.take(slot.group, line > 0, now, [&](std::size_t candidate) {
             return guard_.may_have(slot, candidate) && gangs_.may_join(gang, candidate, slot);
           });
       if (!trial) break;

@@ -232,9 +232,8 @@ std::size_t SlotTable::equal_part(const Schedule& schedule) const {
 std::size_t SlotTable::line_length(const WorkerSlot& slot, const Schedule& schedule) const {
   if (ahead_) return equal_part(schedule);
   if (most_in_gang_ > 1) {
-    // Trials are left for other slots.
-    const std::size_t fair = (schedule.waiting() + slots_.size() - 1) / slots_.size();
-    return slot.line() > 0 ? slot.line() : std::min(most_in_gang_, std::max<std::size_t>(1, fair));
+    if (slot.line() > 0) return slot.line();
+    return std::clamp<std::size_t>(equal_part(schedule), 1, most_in_gang_);
   }
   if (!slot.pace.mean_seconds()) return 1;
   const double mean = std::max(*slot.pace.mean_seconds(), 1e-6);

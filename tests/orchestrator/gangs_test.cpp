@@ -53,9 +53,10 @@ TEST_CASE("A worker trains a gang's trials at the same time, with the results of
   CHECK(alone.number(overlaps) == 0);
 }
 
-TEST_CASE("Gangs leave trials for the other slots", "[orchestrator]") {
-  const testing::ScriptedSweep sweep(trials(4));
+TEST_CASE("Gangs share the last trials equally", "[orchestrator]") {
+  const testing::ScriptedSweep sweep(trials(6));
   REQUIRE(sweep.run("--slots 2 --gang 8").exit_code == 0);
+  CHECK(sweep.number("SELECT count(*) FROM attempts GROUP BY device LIMIT 1") == 3);
   CHECK(sweep.number("SELECT count(DISTINCT device) FROM attempts") == 2);
 }
 
