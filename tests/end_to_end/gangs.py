@@ -101,7 +101,7 @@ class Gangs(TinyWorld):
 
     def test_gangs_are_refused_where_they_cannot_be(self):
         for words, problem in ((["--gang", "3", "--fresh-workers"], "each worker takes one trial"),
-                               (["--gang", "3", "--launcher", "slurm", "--slots", "2", "--detach"],
+                               (["--gang", "3", "--launcher", "slurm", "--detach"],
                                 "each job takes an equal part of the trials"),
                                (["--gang", "many"], "--gang")):
             done = self.run_sweep(*words)
