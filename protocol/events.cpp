@@ -402,6 +402,11 @@ void write(Writer& out, const Failed& failed) {
   out.text(kKind, failed.kind);
 }
 
+void write(Writer& out, const Stopped& stopped) {
+  out.raw(kType, "\"stopped\"");
+  out.whole(kStep, stopped.step);
+}
+
 }  // namespace
 
 std::string to_line(const Event& event) {
@@ -473,8 +478,10 @@ Event parse_event(std::string_view line) {
     event.body = read_finished(fields);
   } else if (name == "failed") {
     event.body = read_failed(fields);
+  } else if (name == "stopped") {
+    event.body = Stopped{fields.whole(kStep)};
   } else {
-    fields.refuse(kType, "started, progress, metric, checkpoint, finished or failed");
+    fields.refuse(kType, "started, progress, metric, checkpoint, finished, failed or stopped");
   }
   return event;
 }

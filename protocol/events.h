@@ -63,12 +63,17 @@ struct Failed {
   std::string kind = "error";
   bool operator==(const Failed&) const = default;
 };
+/// The worker stopped the trial, as petlab asked (TrialDirectory::stop), and goes on with others.
+struct Stopped {
+  std::int64_t step = 0;
+  bool operator==(const Stopped&) const = default;
+};
 
 /// A line of `events.jsonl`.
 struct Event {
   std::int64_t seq = 0;
   double time = 0;  // seconds since 1970, UTC
-  std::variant<Started, Progress, Metric, Checkpoint, Finished, Failed> body;
+  std::variant<Started, Progress, Metric, Checkpoint, Finished, Failed, Stopped> body;
   bool operator==(const Event&) const = default;
 };
 

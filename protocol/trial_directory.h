@@ -38,6 +38,8 @@ class TrialDirectory {
   std::filesystem::path predictions() const { return folder_ / "predictions"; }
   std::filesystem::path gold_file(const std::string& task, bool texts) const;
   std::filesystem::path predicted_file(const std::string& task, bool texts) const;
+  /// petlab's request to stop this attempt alone, an empty file.
+  std::filesystem::path stop() const { return folder_ / "stop"; }
   /// petlab's record of the attempt: begun, launched, ended.
   std::filesystem::path attempt_log() const { return folder_ / "attempt.jsonl"; }
 

@@ -54,6 +54,18 @@ bool is_over_limit(const UnfinishedAttempt& attempt) {
   return attempt.verdict == Verdict::timed_out || attempt.verdict == Verdict::stalled;
 }
 
+// Sets the outcome and the reason, if the user or the rule of the sweep ended the attempt.
+bool end_by_decision(Ending& ending, Verdict verdict) {
+  if (verdict == Verdict::cancelled) {
+    ending.outcome = Outcome::cancelled;
+    ending.reason = kCancelledByUser;
+  } else if (verdict == Verdict::stopped_early) {
+    ending.outcome = Outcome::stopped;
+    ending.reason = kStoppedEarly;
+  }
+  return verdict == Verdict::cancelled || verdict == Verdict::stopped_early;
+}
+
 // The ending of an attempt that the worker had begun. Sets `try_alone` if it had begun several and
 // it is unknown which one ended the worker.
 Ending ending_of_begun(const End& how, const WorkerEnd& end, const EndedWorkerFacts& worker,
@@ -84,12 +96,8 @@ Ending ending_of_begun(const End& how, const WorkerEnd& end, const EndedWorkerFa
                                   seconds_text(worker.no_progress_limit));
       return ending;
     case Verdict::cancelled:
-      ending.outcome = Outcome::cancelled;
-      ending.reason = kCancelledByUser;
-      return ending;
     case Verdict::stopped_early:
-      ending.outcome = Outcome::stopped;
-      ending.reason = kStoppedEarly;
+      end_by_decision(ending, attempt.verdict);
       return ending;
     case Verdict::none:
       break;
@@ -142,6 +150,14 @@ Ending ending_of_unbegun(const End& how, const UnfinishedAttempt& attempt) {
 }
 
 }  // namespace
+
+Ending ending_of_stopped(Verdict verdict, bool asked) {
+  Ending ending;
+  if (end_by_decision(ending, verdict)) return ending;
+  ending.outcome = asked ? Outcome::stopped : Outcome::crashed;
+  ending.reason = asked ? "asked to stop" : "its worker stopped it, but petlab did not ask for it";
+  return ending;
+}
 
 Blame blame_for(const WorkerEnd& end, const EndedWorkerFacts& worker,
                 const std::vector<UnfinishedAttempt>& attempts) {

@@ -79,6 +79,10 @@ WorkerDescription ask_worker(const WorkerCommand& worker, std::chrono::milliseco
     if (!texts) refuse("devices", *devices, "a list of texts");
     description.devices = devices->get<std::vector<std::string>>();
   }
+  if (const auto stops = object.find("stops_trials"); stops != object.end()) {
+    if (!stops->is_boolean()) refuse("stops_trials", *stops, "true or false");
+    description.stops_trials = stops->get<bool>();
+  }
   if (description.protocol != 1) {
     throw Error(
         fmt::format("{}: the worker speaks protocol {}, this petlab speaks 1 "

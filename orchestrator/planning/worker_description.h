@@ -25,6 +25,8 @@ struct WorkerDescription {
   std::string catalog;
   /// Which trials it can train together. Absent: none.
   std::optional<GangRule> gangs;
+  /// Whether it stops a single trial if asked by a file (protocol::TrialDirectory::stop).
+  bool stops_trials = false;
   /// The path of the LibTorch library that it uses. Empty: not reported.
   std::string libtorch;
   /// What it says about its build and libraries, as in the event `started`: a JSON object as text.

@@ -122,6 +122,12 @@ bool make_attempt_directory(const protocol::TrialDirectory& directory,
   return true;
 }
 
+bool request_stop(const protocol::TrialDirectory& directory) {
+  const base::FileDescriptor out(
+      open(directory.stop().c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+  return static_cast<bool>(out);
+}
+
 void restore_attempt_files(const results::Reader& known, const protocol::TrialDirectory& directory,
                            const results::AttemptFacts& facts) {
   protocol::AttemptLog log = protocol::read_attempt_log(directory);

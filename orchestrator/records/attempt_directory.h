@@ -27,6 +27,10 @@ bool make_attempt_directory(const protocol::TrialDirectory& directory,
                             const protocol::TrialFile& trial, const protocol::AttemptBegun& begun,
                             const std::filesystem::path& checkpoint = {});
 
+/// Asks the attempt's worker to stop this trial alone (TrialDirectory::stop). Returns false if the
+/// file cannot be created.
+bool request_stop(const protocol::TrialDirectory& directory);
+
 /// Rewrites an attempt's attempt.jsonl and trial.json, synced, if a power failure lost contents
 /// that the database has. A restored trial.json has the configuration, digests and resume, but no
 /// data folders.

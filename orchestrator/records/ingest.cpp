@@ -78,8 +78,8 @@ class Ingest::File {
 namespace {
 
 std::string_view type_of(const protocol::Event& event) {
-  constexpr std::string_view names[] = {"started",    "progress", "metric",
-                                        "checkpoint", "finished", "failed"};
+  constexpr std::string_view names[] = {"started",  "progress", "metric", "checkpoint",
+                                        "finished", "failed",   "stopped"};
   return names[event.body.index()];
 }
 
@@ -163,6 +163,7 @@ class EventLines {
   }
   void take(const protocol::Finished& finished) { end(finished); }
   void take(const protocol::Failed& failed) { end(failed); }
+  void take(const protocol::Stopped& stopped) { end(stopped); }
   template <typename End>
   void end(const End& how) {
     events_.update_.over = how;
@@ -312,10 +313,9 @@ void Ingest::store(results::Batch& batch, const NewEvents& events) {
   if (update.over) {
     if (const auto* finished = std::get_if<protocol::Finished>(&*update.over)) {
       results::record_finished(batch, attempt, *finished, *events.over_time_);
-    } else {
-      results::record_failed(batch, attempt, std::get<protocol::Failed>(*update.over),
-                             events.over_time_);
-    }
+    } else if (const auto* failed = std::get_if<protocol::Failed>(&*update.over)) {
+      results::record_failed(batch, attempt, *failed, events.over_time_);
+    }  // how a stopped attempt ended is the orchestrator's to say
   }
   results::set_cursor(batch, attempt, events.after_);
 }
@@ -332,9 +332,9 @@ void Ingest::note_what_follows(const File& file, std::int64_t size, NewEvents& e
   if (cursor.broken || size <= cursor.offset) return;
   const std::size_t bytes = file.read(buffer_.data(), buffer_.size(), cursor.offset);
   if (std::string_view(buffer_.data(), bytes).find('\n') == std::string_view::npos) return;
-  events.update_.note =
-      fmt::format("{}/{}/events.jsonl:{}: ignored a line after the last event (finished or failed)",
-                  events.attempt_.trial_id, events.attempt_.number, cursor.lines + 1);
+  events.update_.note = fmt::format(
+      "{}/{}/events.jsonl:{}: ignored a line after the last event (finished, failed or stopped)",
+      events.attempt_.trial_id, events.attempt_.number, cursor.lines + 1);
 }
 
 IngestUpdate Ingest::read_all(const results::AttemptRef& attempt, Writer writer) {

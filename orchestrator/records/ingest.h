@@ -15,16 +15,19 @@
 
 namespace petlab::orchestrator {
 
+/// An attempt's last event.
+using AttemptOver = std::variant<protocol::Finished, protocol::Failed, protocol::Stopped>;
+
 /// A summary of new lines in an attempt's events.jsonl.
 struct IngestUpdate {
   std::optional<protocol::Started> started;
   std::optional<protocol::Progress> progress;       // the last one
   std::optional<results::CheckpointAt> checkpoint;  // the last one
-  /// finished or failed. A worker that breaks the protocol has failed with kind "protocol" and a
-  /// reason naming file and line: `…/events.jsonl:7: seq is 9, must be 6`. Its later lines are
-  /// ignored, so it may be killed.
-  std::optional<std::variant<protocol::Finished, protocol::Failed>> over;
-  /// Reports an ignored line after finished or failed.
+  /// finished, failed or stopped. A worker that breaks the protocol has failed with kind "protocol"
+  /// and a reason naming file and line: `…/events.jsonl:7: seq is 9, must be 6`. Its later lines
+  /// are ignored, so it may be killed.
+  std::optional<AttemptOver> over;
+  /// Reports an ignored line after the last event.
   std::string note;
   std::vector<protocol::Metric> validation;  // metrics of the validation split
   std::int64_t lines = 0;
@@ -71,7 +74,7 @@ enum class Writer {
 /// position are stored in the same transaction. An incomplete last line is left for the next call.
 /// A missing file has no events. Use it from the store's thread.
 ///
-/// A worker syncs only checkpoint, finished and failed, while the database syncs all events read.
+/// A worker syncs only checkpoints and the last event, while the database syncs all events read.
 /// After a power failure it may therefore have more events than the file: see read_again().
 ///
 /// Reading has two steps, so that other processes never wait for the database during file reads:

@@ -13,6 +13,9 @@ namespace {
 constexpr auto kSilent = std::chrono::minutes(10);
 constexpr auto kSilentAtEnd = std::chrono::seconds(30);
 
+// How long another host may not see a new file of a network file system.
+constexpr EventLoop::Clock::duration kAttributeCache = std::chrono::seconds(60);
+
 }  // namespace
 
 void Limits::check() {
@@ -23,15 +26,27 @@ void Limits::check() {
   }
 }
 
+// How long a worker may take to stop a single trial, before it is stopped as a whole. A job may see
+// the request only after the file system's attribute cache has expired.
+EventLoop::Clock::duration Limits::time_to_stop() const {
+  const bool far = context_.launcher.queue() != nullptr;
+  return context_.options.grace + (far ? kAttributeCache : EventLoop::Clock::duration());
+}
+
 void Limits::check(WorkerSlot& slot, EventLoop::Time now, EventLoop::Clock::duration passed) {
   slot.enforce(now, context_.options.grace);
   if (slot.given.empty()) return;
   LiveAttempt& front = *slot.given.front();
   for (LiveAttempt* live : slot.given) {
-    // This time does not count for its trials.
-    if (!slot.waits() || live->began == EventLoop::Time()) continue;
-    live->began += passed;
-    live->reported.heard += passed;
+    if (live->began == EventLoop::Time()) continue;
+    if (slot.waits()) {  // this time does not count for its trials
+      live->began += passed;
+      live->reported.heard += passed;
+      if (live->asked_to_stop) *live->asked_to_stop += passed;
+    } else if (live->asked_to_stop &&
+               now - std::max(live->began, *live->asked_to_stop) > time_to_stop()) {
+      slot.ask_to_stop(now);
+    }
   }
   if (slot.state() == SlotState::stopping) return;
   const RunOptions& options = context_.options;

@@ -6,7 +6,7 @@
 namespace petlab::orchestrator {
 
 /// Enforces the time limits of workers: --time-limit, --no-progress-limit and the grace period of
-/// those that were asked to end. Also notifies the user of silent workers.
+/// those that were asked to end, or to stop a trial. Also notifies the user of silent workers.
 class Limits {
  public:
   Limits(RunContext& context, RunState& state)
@@ -15,6 +15,7 @@ class Limits {
 
  private:
   void check(WorkerSlot& slot, EventLoop::Time now, EventLoop::Clock::duration passed);
+  EventLoop::Clock::duration time_to_stop() const;
   void note_silence(LiveAttempt& front, EventLoop::Time now);
 
   RunContext& context_;

@@ -86,8 +86,7 @@ void Outcomes::note_progress(LiveAttempt& live, WorkerSlot& slot, const IngestUp
   if (update.checkpoint) reported.checkpointed = true;
 }
 
-void Outcomes::handle_reported_end(LiveAttempt& live, WorkerSlot& slot,
-                                   const std::variant<protocol::Finished, protocol::Failed>& end,
+void Outcomes::handle_reported_end(LiveAttempt& live, WorkerSlot& slot, const AttemptOver& end,
                                    Changes& changes) {
   state_.attempts.unmark_news(live);
   slot.pace.trial_ended();
@@ -98,6 +97,13 @@ void Outcomes::handle_reported_end(LiveAttempt& live, WorkerSlot& slot,
     changes.over.push_back(live.trial);
     return;
   }
+  if (std::holds_alternative<protocol::Stopped>(end)) {
+    std::error_code none;
+    const bool asked = std::filesystem::exists(live.directory.stop(), none);
+    results::Ending ending = ending_of_stopped(live.verdict, asked);
+    ending.time = context_.loop.wall_seconds();
+    return conclude_attempt(live, ending, changes);
+  }
   const protocol::Failed& failed = std::get<protocol::Failed>(end);
   if (failed.kind == "out_of_memory") {
     if (shares_) {
@@ -106,7 +112,6 @@ void Outcomes::handle_reported_end(LiveAttempt& live, WorkerSlot& slot,
       state_.trials.schedule().set_alone(live.trial, false);
     }
   }
-  if (failed.kind == "gang") state_.trials.schedule().set_alone(live.trial, false);
   results::Ending ending;
   ending.outcome = Outcome::failed;
   ending.reason = failed.reason;

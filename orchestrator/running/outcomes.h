@@ -47,8 +47,7 @@ class Outcomes {
   void note_progress(LiveAttempt& live, WorkerSlot& slot, const IngestUpdate& update);
   void complete_launch(LiveAttempt& live, const results::Launch& now, Changes& changes);
   void has_begun(LiveAttempt& live, WorkerSlot& slot);
-  void handle_reported_end(LiveAttempt& live, WorkerSlot& slot,
-                           const std::variant<protocol::Finished, protocol::Failed>& end,
+  void handle_reported_end(LiveAttempt& live, WorkerSlot& slot, const AttemptOver& end,
                            Changes& changes);
   bool conclude_worker(WorkerSlot& slot, EndedWorker& ended, Changes& changes);
   /// Records the end of an attempt. Its trial is planned again after the commit.

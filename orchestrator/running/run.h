@@ -42,9 +42,10 @@ struct RunOptions {
   /// GPU memory in MiB that a trial is expected to need if none was measured. Absent: the estimate
   /// of sweeps/memory.h if it is for this worker, otherwise a whole GPU.
   std::optional<std::int64_t> trial_memory_mib;
-  bool has_memory_formula = false;  // the worker is petlab-trainer
-  std::int64_t most_in_gang = 1;    // trials that a worker gets together
-  GangRule gang_rule;               // which trials these can be
+  bool has_memory_formula = false;   // the worker is petlab-trainer
+  std::int64_t most_in_gang = 1;     // trials that a worker gets together
+  GangRule gang_rule;                // which trials these can be
+  bool workers_stop_trials = false;  // WorkerDescription::stops_trials
   bool rerun_stale = false;
   bool rerun_failed = false;
   bool rerun_all = false;                        // all that have a result or failed

@@ -13,7 +13,8 @@ namespace petlab::orchestrator {
 /// What the parts of a run know together, and all of them change.
 struct RunState {
   explicit RunState(RunContext& context)
-      : code(context, course),
+      : options(context.options),
+        code(context, course),
         trials(context),
         attempts(context.loop),
         slots(context.launcher, context.loop, context.options.detach,
@@ -21,6 +22,7 @@ struct RunState {
   RunState(const RunState&) = delete;
   RunState& operator=(const RunState&) = delete;
 
+  const RunOptions& options;
   Course course;
   CodeWatch code;
   TrialTable trials;
@@ -30,8 +32,9 @@ struct RunState {
   /// that no further write would announce it: its result is looked up anyway.
   bool claim_lost = false;
 
-  /// Stops an attempt that this run has of the trial, which ends by that verdict. The whole worker
-  /// stops, even if it has several trials: the others resume from their checkpoints.
+  /// Stops an attempt that this run has of the trial, which ends by that verdict. A worker that can
+  /// stops this trial alone. Another stops as a whole: its other trials resume from their
+  /// checkpoints.
   void stop(std::size_t trial, Verdict verdict, EventLoop::Time now);
 };
 

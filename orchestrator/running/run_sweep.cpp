@@ -376,6 +376,7 @@ RunResult run_sweep(sweeps::Sweep& sweep, const sweeps::Locations& locations,
                                                 "no key gangs"
                                           : worker.name + " --describe " + worker.undescribed);
   options.gang_rule = worker.gangs.value_or(GangRule());
+  options.workers_stop_trials = worker.stops_trials;
   if (!request.slurm) fit_open_files(options, observer);
   asio::io_context loop;
   // Set up before other processes can find this one by its lock: from here on, signals wait for the

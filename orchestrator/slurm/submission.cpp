@@ -95,7 +95,7 @@ is_over() {{
     set -f
     IFS=$tab
     for attempt in $1; do
-      tail -n 1 "$attempt/events.jsonl" 2>/dev/null | grep -q '"type": *"\(finished\|failed\)"' || exit 1
+      tail -n 1 "$attempt/events.jsonl" 2>/dev/null | grep -q '"type": *"\(finished\|failed\|stopped\)"' || exit 1
     done
   )
 }}

@@ -66,8 +66,9 @@ std::optional<JobLog> read_job_log(const std::filesystem::path& record);
 /// if the file cannot be written.
 bool withdraw(const std::filesystem::path& record, double time);
 
-/// The line of an inbox that gives a worker an attempt, or several to train together: their folders,
-/// separated by tabs, and after several a last tab and a dot, without which the line is torn.
+/// The line of an inbox that gives a worker an attempt, or several to train together: their
+/// folders, separated by tabs, and after several a last tab and a dot, without which the line is
+/// torn.
 std::string inbox_line(const std::vector<std::filesystem::path>& attempt_folders);
 
 /// Appends a line to an inbox, synced. Only one process may do so at a time. Throws Error.

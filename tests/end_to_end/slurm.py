@@ -290,7 +290,21 @@ class Workers(SlurmCase):
         self.assertEqual([row["outcome"] for row in attempts], ["crashed", "finished"])
         self.assertNotEqual(attempts[0]["job"], attempts[1]["job"])
 
-    def test_cancelling_a_trial_returns_the_others_of_its_job(self):
+    def test_a_cancelled_trial_leaves_its_job(self):
+        self.cancel_one_of_eight()
+        attempts = self.query(ATTEMPTS)
+        self.assertEqual({row["number"] for row in attempts}, {1})
+        self.assertLessEqual(len(self.jobs()), 2)
+
+    def test_cancelling_a_trial_of_a_worker_that_stops_as_a_whole_returns_the_others(self):
+        before = self.environment()
+        self.environment = lambda: before | {"SCRIPTED_STOPS_WHOLE": "1"}
+        self.cancel_one_of_eight()
+        # The job began no further trial.
+        self.assertEqual(self.number("SELECT count(*) FROM attempts a JOIN attempts b ON a.job = b.job WHERE "
+                                     "b.outcome = 'cancelled' AND a.started_at > b.ended_at"), 0)
+
+    def cancel_one_of_eight(self):
         self.sweep(8, "{steps: 30, step_ms: 50, checkpoint_every: 2}",
                    "when:\n  - {if: {seed: 3}, set: {user.steps: 2000}}\n")
         run = self.begin("--slots", "2")

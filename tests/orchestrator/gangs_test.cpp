@@ -32,6 +32,9 @@ std::int64_t count(const testing::ScriptedSweep& sweep, const std::string& condi
   return sweep.number("SELECT count(*) FROM attempts WHERE " + condition);
 }
 
+constexpr const char* kOverlaps =
+    "SELECT count(*) FROM attempts a JOIN attempts b ON a.trial < b.trial AND a.started_at < "
+    "b.ended_at AND b.started_at < a.ended_at";
 constexpr const char* kResults = "SELECT trial_id, step, name, value FROM results ORDER BY 1, 2, 3";
 
 }  // namespace
@@ -46,11 +49,19 @@ TEST_CASE("A worker trains a gang's trials at the same time, with the results of
         results::query(alone.database(), kResults).rows);
   CHECK(count(together, "outcome = 'finished'") == 6);
   // Each trial overlaps with two others of its gang.
-  const std::string overlaps =
-      "SELECT count(*) FROM attempts a JOIN attempts b ON a.trial < b.trial AND a.started_at < "
-      "b.ended_at AND b.started_at < a.ended_at";
-  CHECK(together.number(overlaps) == 6);
-  CHECK(alone.number(overlaps) == 0);
+  CHECK(together.number(kOverlaps) == 6);
+  CHECK(alone.number(kOverlaps) == 0);
+}
+
+TEST_CASE("Trials that differ in what must be equal are no gang", "[orchestrator]") {
+  const testing::ScriptedSweep sweep(
+      "  v1: {seed: 1, user: {step_ms: 40}}\n  v2: {seed: 2, user: {step_ms: 40}}\n"
+      "  w1: {seed: 1, backbone: ./other, user: {step_ms: 40}}\n"
+      "  w2: {seed: 2, backbone: ./other, user: {step_ms: 40}}\n");
+  testing::write_unread_backbone(sweep.folder.path() / "other");
+  sweep.folder.write("other/model.safetensors", "other weights\n");
+  REQUIRE(sweep.run("--slots 1 --gang 4").exit_code == 0);
+  CHECK(sweep.number(kOverlaps) == 2);
 }
 
 TEST_CASE("Gangs share the last trials equally", "[orchestrator]") {
@@ -95,9 +106,21 @@ TEST_CASE("A failed trial leaves its gang, and the others go on", "[orchestrator
   CHECK(count(sweep, "outcome = 'failed'") == 1);
 }
 
-TEST_CASE("The other trials of a cancelled one's gang resume", "[orchestrator]") {
-  const testing::ScriptedSweep sweep(trials(3, {", steps: 400"}));
-  testing::Background run([&] { return sweep.run("--slots 1 --gang 3"); });
+TEST_CASE("A gang that fails together is tried again one by one", "[orchestrator]") {
+  const std::string fails = ", behaviour: gang";
+  const testing::ScriptedSweep sweep(trials(3, {fails, fails, fails}));
+  CHECK(sweep.run("--slots 1 --gang 3 --retries 0").exit_code == 0);
+  CHECK(count(sweep, "outcome = 'failed' AND number = 1") == 3);
+  CHECK(count(sweep, "outcome = 'finished' AND number = 2") == 3);
+  CHECK(sweep.number(std::string(kOverlaps) + " AND a.number = 2") == 0);
+}
+
+TEST_CASE("A cancelled trial leaves its gang, and the others go on", "[orchestrator]") {
+  // A worker that cannot stop a single trial stops, and the others resume.
+  const bool stops_whole = GENERATE(false, true);
+  const testing::ScriptedSweep sweep(trials(3, {", steps: 400", ", steps: 50", ", steps: 50"}));
+  testing::Background run(
+      [&] { return sweep.run("--slots 1 --gang 3", stops_whole ? "SCRIPTED_STOPS_WHOLE=1" : ""); });
   REQUIRE(sweep.until("SELECT count(*) = 3 FROM attempts WHERE checkpoint_step > 0"));
   const std::string id =
       sweep.text("SELECT trial_id FROM trials WHERE json_extract(user, '$.steps') = 400");
@@ -105,6 +128,36 @@ TEST_CASE("The other trials of a cancelled one's gang resume", "[orchestrator]")
   CHECK(run.wait().exit_code == 0);
   CHECK(count(sweep, "outcome = 'cancelled'") == 1);
   CHECK(sweep.number("SELECT count(DISTINCT trial) FROM attempts WHERE outcome = 'finished'") == 2);
+  CHECK(count(sweep, "outcome = 'stopped'") == (stops_whole ? 2 : 0));
+  // The trial resumes from the checkpoint that it wrote last.
+  const std::int64_t step =
+      sweep.number("SELECT checkpoint_step FROM attempts WHERE outcome = 'cancelled'");
+  CHECK(sweep.petlab("retry " + id).exit_code == 0);
+  CHECK(sweep.run("--slots 1").exit_code == 0);
+  CHECK(sweep.number("SELECT resume_step FROM attempts WHERE number = 2 AND outcome = 'finished' "
+                     "AND trial = (SELECT trial FROM attempts WHERE outcome = 'cancelled')") ==
+        step);
+}
+
+TEST_CASE("A worker that does not stop a cancelled trial is stopped", "[orchestrator]") {
+  const testing::ScriptedSweep sweep(trials(2, {", behaviour: hang, attempts: 99", ", steps: 50"}));
+  testing::Background run([&] { return sweep.run("--slots 1 --gang 2"); });
+  REQUIRE(sweep.until("SELECT count(*) = 2 FROM attempts WHERE checkpoint_step > 0"));
+  const std::string id =
+      sweep.text("SELECT trial_id FROM trials WHERE json_extract(user, '$.behaviour') = 'hang'");
+  CHECK(sweep.petlab("cancel " + id).exit_code == 0);
+  CHECK(run.wait().exit_code == 0);
+  CHECK(count(sweep, "outcome = 'cancelled'") == 1);
+  CHECK(count(sweep, "outcome = 'finished'") == 1);
+}
+
+TEST_CASE("A trial that its worker stops unasked counts as crashed", "[orchestrator]") {
+  const testing::ScriptedSweep sweep(trials(2, {", behaviour: stop_unasked, attempts: 99"}));
+  CHECK(sweep.run("--slots 1 --retries 1").exit_code == 1);
+  CHECK(count(sweep, "outcome = 'crashed'") == 2);
+  CHECK(sweep.text("SELECT DISTINCT reason FROM attempts WHERE outcome = 'crashed'") ==
+        "its worker stopped it, but petlab did not ask for it");
+  CHECK(count(sweep, "outcome = 'finished'") == 1);
 }
 
 TEST_CASE("A trial whose gang failed runs alone once, without a failure that counts",

@@ -383,7 +383,7 @@ TEST_CASE("Lines after the last event are ignored and noted", "[orchestrator]") 
   CHECK(f.ingest.read_all(f.attempt).note.empty());
   f.write({" that is one now\n"});
   const std::string note =
-      "t1/1/events.jsonl:3: ignored a line after the last event (finished or failed)";
+      "t1/1/events.jsonl:3: ignored a line after the last event (finished, failed or stopped)";
   CHECK(f.ingest.read_all(f.attempt).note == note);
   CHECK(f.facts().note == note);
   CHECK(f.facts().outcome == results::Outcome::finished);

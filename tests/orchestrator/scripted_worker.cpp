@@ -21,6 +21,8 @@
 //   user.gpu_mib (0: none)                               the GPU memory that it takes: half while
 //                                                        loading, all from the first step
 //
+// With SCRIPTED_STOPS_WHOLE in its environment, it does not say that it stops single trials.
+//
 // It trains the trials of a line of standard input together, each in a thread.
 //
 // Its GPUs are those of the fake nvidia-smi (tests/orchestrator/fake_nvidia_smi.py) in the folder
@@ -72,7 +74,8 @@ void on_stop(int) {
   stop_asked = 1;
 }
 
-struct Stopped {};
+struct WorkerStopped {};
+struct TrialStopped {};
 struct Left {};  // continues with the next trial and reports nothing more of this one
 struct OutOfMemory {};
 struct DeviceFailed {};
@@ -270,7 +273,10 @@ void misbehave(const Script& script, const std::string& phase, EventFile& events
     if (::fork() == 0) hang();
     ::abort();
   }
-  if (script.misbehaves("error")) throw std::runtime_error("the script says so");
+  if (script.misbehaves("error") || script.misbehaves("gang")) {
+    throw std::runtime_error("the script says so");
+  }
+  if (script.misbehaves("stop_unasked")) throw TrialStopped{};
 }
 
 // The environment can set the numerics version (SCRIPTED_NUMERICS), the provenance
@@ -390,16 +396,19 @@ void train(const TrialDirectory& directory) {
       }
       if (step == (script.steps + 1) / 2) misbehave(script, "training", events);
       const bool due = script.checkpoint_every > 0 && step % script.checkpoint_every == 0;
-      if (stop_asked != 0) pause_ms(script.stop_ms);
-      if ((due && step < script.steps) || (stop_asked != 0 && script.checkpoint_every > 0)) {
+      const auto is_to_stop = [&] { return stop_asked != 0 || fs::exists(directory.stop()); };
+      if (is_to_stop()) pause_ms(script.stop_ms);
+      const bool stops = is_to_stop();
+      if ((due && step < script.steps) || (stops && script.checkpoint_every > 0)) {
         write_checkpoint(directory, events, script, step, state, checkpoints);
         named("w:training");
       }
-      while (!script.gate.empty() && step >= script.checkpoint_every && stop_asked == 0 &&
+      while (!script.gate.empty() && step >= script.checkpoint_every && !is_to_stop() &&
              !fs::exists(script.gate)) {
         pause_ms(5);
       }
-      if (stop_asked != 0) throw Stopped{};
+      if (stop_asked != 0) throw WorkerStopped{};
+      if (is_to_stop()) throw TrialStopped{};
     }
     misbehave(script, "end", events);
     events.write(Metric{step, "test", trial.config.tasks.front(), "score", unit(mixed(state))});
@@ -410,7 +419,9 @@ void train(const TrialDirectory& directory) {
     if (on_gpu) finished.device_memory_mib = static_cast<double>(gpu.held());
     events.write(finished, true);
   } catch (const std::runtime_error& error) {
-    events.write(Failed{error.what(), "error"}, true);
+    events.write(Failed{error.what(), script.misbehaves("gang") ? "gang" : "error"}, true);
+  } catch (const TrialStopped&) {
+    events.write(Stopped{step}, true);
   }
   named("w:idle");
 }
@@ -448,6 +459,7 @@ int main(int argc, char** argv) {
                                  {"protocol", 1},
                                  {"numerics", numerics()},
                                  {"devices", devices},
+                                 {"stops_trials", std::getenv("SCRIPTED_STOPS_WHOLE") == nullptr},
                                  {"gangs", {{"equal", {"backbone"}}}}})
               << std::endl;
     return 0;
@@ -463,7 +475,7 @@ int main(int argc, char** argv) {
     } else {
       for (int argument = 1; argument < argc; ++argument) train(TrialDirectory(argv[argument]));
     }
-  } catch (const Stopped&) {
+  } catch (const WorkerStopped&) {
     return 3;
   } catch (const DeviceFailed&) {
     return 1;

@@ -74,6 +74,7 @@ TEST_CASE("Every kind of event reads back as it was written", "[sweeps]") {
       {8, 6, finished_after(R"({"packages":{"numpy":"2.0"}})")},
       {9, 7, Failed{"loss is not finite at step 3", "not_finite"}},
       {9, 7, Failed{"CUDA error: an illegal memory access was encountered", "device"}},
+      {9, 7, Stopped{3}},
   };
   for (const Event& event : events) {
     const std::string line = to_line(event);
@@ -147,9 +148,11 @@ TEST_CASE("The error for a bad line gives the found and the expected text", "[sw
        "seq: found 99999999999999999999, expected a whole number >= 0"},
       {R"({"v":1,"seq":1,"time":"now","type":"progress"})", "time: found 'now', expected a number"},
       {start + "\"metrics\"}",
-       "type: found 'metrics', expected started, progress, metric, checkpoint, finished or failed"},
+       "type: found 'metrics', expected started, progress, metric, checkpoint, finished, failed or "
+       "stopped"},
       {start + "7}",
-       "type: found 7, expected started, progress, metric, checkpoint, finished or failed"},
+       "type: found 7, expected started, progress, metric, checkpoint, finished, failed or "
+       "stopped"},
       {start + R"("progress","step":1,"of":2})", "loss: found nothing, expected a number or null"},
       {start + R"("checkpoint","step":1})", "path: found nothing, expected text"},
       {start + R"("checkpoint","step":1,"path":"../../other/9.ckpt"})",

@@ -220,6 +220,9 @@ void WorkerProcess::train(const std::filesystem::path& folder) {
 
 void WorkerProcess::take_step() {
   if (!busy() || hangs_ || stopping_) return;
+  if (!deaf_ && std::filesystem::exists(protocol::TrialDirectory(folder_).stop())) {
+    return stop_trial();
+  }
   if (step_ >= misbehaves_at_ && misbehaves_at_ >= 0) {
     misbehaves_at_ = -1;
     if (crashes_) return end({orchestrator::Killed{SIGSEGV}, ""});
@@ -259,6 +262,14 @@ void WorkerProcess::finish() {
   world_.note(fmt::format("worker {} finishes {}", pid_, trial_));
   trial_.clear();
   if (crashes_at_end_) return end({orchestrator::Killed{SIGABRT}, ""});
+  next();
+}
+
+void WorkerProcess::stop_trial() {
+  world_.count("trials stopped alone");
+  if (step_ > 0 && step_ < kSteps) write_checkpoint();
+  write(protocol::Stopped{step_}, true);
+  trial_.clear();
   next();
 }
 

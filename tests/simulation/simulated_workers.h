@@ -126,6 +126,7 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   void write_checkpoint();
   void finish();
   void stop();
+  void stop_trial();
   template <typename Body>
   void write(Body body, bool synced = false);
 

@@ -66,6 +66,7 @@ class Simulation {
     spaces_ = world_.chance(0.2) ? 2 : 1;
     // Without a draw, so that a seed's other fates stay. These workers train a gang one by one.
     most_in_gang_ = disturbed && plan.seed % 4 == 0 ? 3 : 1;
+    workers_stop_trials_ = plan.seed % 3 != 0;
     retries_ = 1'000'000;
     grace_ = World::Milliseconds(2000 + world_.below(4000));
     silence_ = World::Milliseconds(4000 + world_.below(10'000));
@@ -109,6 +110,7 @@ class Simulation {
     options.run.no_progress_limit = silence_;
     options.run.worker_numerics = "1";
     options.run.most_in_gang = most_in_gang_;
+    options.run.workers_stop_trials = workers_stop_trials_;
     // Every trial that a rule stopped is continued in the end, so the results are the same.
     options.run.resume_stopped = !is_striking_ || world_.chance(0.1);
     options.run.rerun_all = is_striking_ && is("user") && world_.chance(0.1);
@@ -353,6 +355,7 @@ class Simulation {
   const sweeps::Sweep* sweep_ = nullptr;
   std::size_t most_alive_ = 1, spaces_ = 1;
   std::int64_t retries_ = 0, most_in_gang_ = 1;
+  bool workers_stop_trials_ = false;
   World::Milliseconds grace_{0}, silence_{0};
   std::vector<std::string> ids_;
   std::set<std::string> failing_;  // trials that fail in every attempt
