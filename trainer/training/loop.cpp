@@ -98,6 +98,20 @@ void TrainingLoop::report_losses(const Tensor& losses) {
   }
 }
 
+void TrainingLoop::stop_trials() {
+  std::vector<std::size_t> stopping;
+  for (const std::size_t k : training_) {
+    const LoopObserver& observer = trials_[k]->observer();
+    if (observer.is_to_stop && observer.is_to_stop()) stopping.push_back(k);
+  }
+  if (stopping.empty()) return;
+  report_losses(take_losses());
+  for (const std::size_t k : stopping) {
+    if (!left_[k]) leave(k, std::make_exception_ptr(Interrupted()));
+  }
+  std::erase_if(training_, [this](std::size_t k) { return left_[k]; });
+}
+
 void TrainingLoop::run(const std::atomic<bool>& stop) {
   std::optional<std::int64_t> step;
   for (const std::unique_ptr<TrainingTrial>& trial : trials_) {
@@ -114,6 +128,7 @@ void TrainingLoop::run(const std::atomic<bool>& stop) {
       report_losses(take_losses());
       throw Interrupted();
     }
+    stop_trials();
     for (const std::size_t k : training_) {
       for_trial(k, [&](TrainingTrial& trial) {
         if (trial.is_to_be_validated()) trial.validate(stop);

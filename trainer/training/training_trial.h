@@ -28,7 +28,10 @@ struct LoopObserver {
   std::function<void()> on_checkpoint;
   /// Called with the selected parameters' predictions for a task's test data.
   std::function<void(const std::string& task, const ScoredLines& lines)> on_predictions;
-  /// Called when the trial leaves the loop: trained and tested (nullptr), or failed with NotFinite.
+  /// Asked before each step: whether the trial is to leave the loop. Needs on_end.
+  std::function<bool()> is_to_stop;
+  /// Called when the trial leaves the loop: trained and tested (nullptr), failed with NotFinite, or
+  /// told to stop (Interrupted).
   std::function<void(const std::exception_ptr& failure)> on_end;
 };
 

@@ -45,7 +45,8 @@ void EventLog::write(decltype(protocol::Event::body) body) {
   if (!broken_.empty()) throw Error(broken_);
   const bool synced = std::holds_alternative<protocol::Checkpoint>(body) ||
                       std::holds_alternative<protocol::Finished>(body) ||
-                      std::holds_alternative<protocol::Failed>(body);
+                      std::holds_alternative<protocol::Failed>(body) ||
+                      std::holds_alternative<protocol::Stopped>(body);
   const std::string line = protocol::to_line({next_, clock_(), std::move(body)}) + "\n";
   if (!base::write_all(out_.get(), line)) {
     const std::string found = problem(file_, "written");

@@ -46,6 +46,8 @@ using nlohmann::ordered_json;
 constexpr std::int64_t kStepsAllReported = 2000;
 /// The minimum time between progress events, and between log lines, of a longer trial.
 constexpr std::chrono::milliseconds kProgressEvery{500};
+/// The time from one look for petlab's request to stop a trial to the next.
+constexpr std::chrono::milliseconds kLookEvery{200};
 
 /// `gang`: the number of trials that are trained together.
 std::string numerics_of(const protocol::TrialFile& trial, std::size_t gang) {
@@ -264,7 +266,7 @@ class AttemptRun {
     return training;
   }
 
-  /// Saves the trial, which is asked to stop.
+  /// Saves the trial, which is asked to stop with the worker.
   void interrupt() {
     checkpoint();
     line() << "interrupted at step " << training_->state().step << std::endl;
@@ -305,9 +307,14 @@ class AttemptRun {
       keep(directory_.gold_file(task, lines.texts), lines.gold);
       keep(directory_.predicted_file(task, lines.texts), lines.predicted);
     };
+    observer.is_to_stop = [this] { return is_to_stop(); };
     observer.on_end = [this](const std::exception_ptr& failure) {
       attempt([&] {
-        if (failure) std::rethrow_exception(failure);
+        try {
+          if (failure) std::rethrow_exception(failure);
+        } catch (const Interrupted&) {
+          return stop();
+        }
         finish();
       });
     };
@@ -336,6 +343,24 @@ class AttemptRun {
     line() << "step " << step << " of " << of << ", loss " << mean << std::endl;
     loss_sum_ = 0;
     loss_steps_ = 0;
+  }
+
+  /// Whether petlab asks to stop this trial alone.
+  bool is_to_stop() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_look_ < kLookEvery) return false;
+    last_look_ = now;
+    std::error_code none;
+    return std::filesystem::exists(directory_.stop(), none);
+  }
+
+  /// Saves the trial, which is asked to stop alone.
+  void stop() {
+    checkpoint();
+    const std::int64_t step = training_->state().step;
+    write(protocol::Stopped{step});
+    line() << "stopped at step " << step << std::endl;
+    outcome_ = TrialOutcome::stopped;
   }
 
   void checkpoint() {
@@ -410,7 +435,7 @@ class AttemptRun {
   std::optional<TrialOutcome> outcome_;
   std::int64_t kept_for_others_ = 0;                // bytes that are kept for other trials
   std::vector<std::filesystem::path> checkpoints_;  // of this attempt, newest last
-  std::chrono::steady_clock::time_point last_progress_{};
+  std::chrono::steady_clock::time_point last_progress_{}, last_look_{};
   double loss_sum_ = 0;
   std::int64_t loss_steps_ = 0;
 };
@@ -471,9 +496,10 @@ ordered_json gangs() {
 }
 
 std::string describe_worker() {
-  return ordered_json{{"name", kWorkerName},        {"version", kVersion},  {"protocol", kProtocol},
-                      {"numerics", kNumerics},      {"devices", devices()}, {"gangs", gangs()},
-                      {"libtorch", libtorch_file()}}
+  return ordered_json{{"name", kWorkerName},   {"version", kVersion},
+                      {"protocol", kProtocol}, {"numerics", kNumerics},
+                      {"devices", devices()},  {"gangs", gangs()},
+                      {"stops_trials", true},  {"libtorch", libtorch_file()}}
       .dump();
 }
 

@@ -44,9 +44,10 @@ using PlacementChoice =
     std::function<Placement(const sweeps::TrainingConfig& training, const std::string& device,
                             const sweeps::Environment& environment)>;
 
-/// How a trial ended, if not with a crash, the worst last. After `device_failed`, the device or
-/// this process's state on it is unusable: the process must exit without training another trial.
-enum class TrialOutcome { finished, failed, interrupted, device_failed };
+/// How a trial ended, if not with a crash, the worst last. After `stopped`, which petlab asked of
+/// this trial alone, others may follow. After `device_failed`, the device or this process's state
+/// on it is unusable: the process must exit without training another trial.
+enum class TrialOutcome { finished, failed, stopped, interrupted, device_failed };
 
 /// Tokenises a split for the backbone, with targets for a head or texts for a T5. Throws Error as
 /// require_rows.

@@ -186,6 +186,41 @@ TEST_CASE("a trial that fails leaves its gang, and the others continue", "[train
   }
 }
 
+TEST_CASE("a trial that is told to stop leaves its gang, resumes alone, and the others continue",
+          "[trainer]") {
+  const TinyWorld world;
+  BackboneStore backbones;
+  const auto backbone = backbones.get(world.folder.path() / "tiny", Placement::all_in(at::kDouble));
+  const std::vector<protocol::TrialFile> trials = gang_of(world.trial("adapter"));
+  std::vector<GangRun> runs(trials.size());
+  std::vector<std::unique_ptr<TrainingTrial>> gang;
+  for (std::size_t k = 0; k < trials.size(); ++k) {
+    LoopObserver observer = runs[k].observer();
+    if (k == 1) observer.is_to_stop = [&runs] { return runs[1].losses.size() == 2; };
+    gang.push_back(training(*backbone, trials[k], std::move(observer)));
+  }
+  TrainingLoop loop(std::move(gang));
+  loop.run(std::atomic<bool>{false});
+  REQUIRE(runs[1].failure);
+  CHECK_THROWS_AS(std::rethrow_exception(runs[1].failure), Interrupted);
+  CHECK(loop.state(1).step == 2);
+  for (std::size_t k = 0; k < trials.size(); ++k) {
+    if (k == 1) {
+      std::vector<std::unique_ptr<TrainingTrial>> rest;
+      rest.push_back(training(*backbone, trials[1], runs[1].observer()));
+      TrainingLoop resumed(std::move(rest));
+      resumed.restore(loop.state(1), loop.tensors(1));
+      resumed.run(std::atomic<bool>{false});
+      CHECK(!runs[1].failure);
+    }
+    const GangRun alone = train_gang(*backbone, {trials[k]}).front();
+    REQUIRE(runs[k].losses.size() == alone.losses.size());
+    for (std::size_t step = 0; step < alone.losses.size(); ++step) {
+      CHECK(runs[k].losses[step] == Approx(alone.losses[step]).epsilon(1e-9));
+    }
+  }
+}
+
 TEST_CASE("trials stopped together resume together from their checkpoints", "[trainer]") {
   const TinyWorld world;
   BackboneStore backbones;

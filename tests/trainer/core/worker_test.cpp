@@ -371,6 +371,37 @@ TEST_CASE("the trials of a line are trained together, each with events, checkpoi
   CHECK(losses(resumed) == Approx(losses(alone)).epsilon(1e-3));
 }
 
+TEST_CASE("a worker stops the trial that a file asks for, and goes on with the others",
+          "[trainer]") {
+  const TinyWorld world;
+  std::vector<std::filesystem::path> folders;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    protocol::TrialFile trial = world.trial("adapter");
+    trial.trial_id = "trial-" + std::to_string(seed);
+    trial.config.seed = {seed};
+    if (seed == 2) trial.config.training.epochs = 100000;
+    folders.push_back(world.attempt("runs", trial));
+  }
+  BackboneStore backbones;
+  std::ostringstream log;
+  std::atomic<bool> stop{false};
+  const auto outcome = train_gang(
+      folders, backbones, stop, [] { return 1.0; }, log,
+      [&](std::int64_t, double) { std::ofstream(folders[1] / "stop"); });
+  INFO(log.str());
+  CHECK(outcome == TrialOutcome::stopped);
+  for (const std::size_t k : {0U, 2U}) {
+    CHECK(std::holds_alternative<protocol::Finished>(read_events(folders[k]).back().body));
+  }
+  const auto events = read_events(folders[1]);
+  REQUIRE(events.size() > 2);
+  const auto* const stopped = std::get_if<protocol::Stopped>(&events.back().body);
+  const auto* const saved = std::get_if<protocol::Checkpoint>(&events[events.size() - 2].body);
+  REQUIRE((stopped != nullptr && saved != nullptr));
+  CHECK((stopped->step > 0 && saved->step == stopped->step));
+  CHECK(std::filesystem::exists(folders[1] / saved->path));
+}
+
 TEST_CASE("a failure of trials that are trained together is of kind gang, of the last one its own",
           "[trainer]") {
   const TinyWorld world;
