@@ -74,7 +74,9 @@ def test_a_worker_describes_itself() -> None:
     assert done.returncode == 0
     described = json.loads(done.stdout)
     provenance = described.pop("provenance")
-    assert described == {"name": "line.py", "version": "2", "protocol": 1, "numerics": "3"}
+    assert described == {
+        "name": "line.py", "version": "2", "protocol": 1, "numerics": "3", "stops_trials": True
+    }  # fmt: skip
     assert provenance["python"] == platform.python_version() and provenance["modules"] == {}
     assert provenance["packages"]["petlab"] == petlab.__version__
     done = run_line()
@@ -446,6 +448,28 @@ def test_it_stops_at_a_checkpoint_and_resumes(world: World) -> None:
     assert all(row["step"] <= again["resume_step"] for row in losses if row["attempt"] == 1)
     world.sweep(worker, "--db", "whole.db", "--runs", "whole")
     assert query(world, METRICS) == query(world, METRICS, "whole.db")
+
+
+def test_a_trial_that_is_stopped_alone_leaves_its_worker(world: World) -> None:
+    write_sweep(world, {"steps": 400, "step_ms": 20}, {"steps": 20})
+    worker = f"python3 {LINE}"
+    process = world.start([world.petlab_program, "run", "sweep.yaml", "--slots", "1", "--worker",
+                           worker])  # fmt: skip
+    deadline = time.monotonic() + 60
+    while not list(world.root.glob("sweep.runs/*/1/checkpoint/step-*.ckpt")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.01)
+    (folder,) = world.root.glob("sweep.runs/*/1/checkpoint")
+    trial = folder.parent.parent.name
+    world.petlab("cancel", trial)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    rows = query(world, "SELECT outcome, worker_pid FROM attempts ORDER BY outcome")
+    assert [row["outcome"] for row in rows] == ["cancelled", "finished"]
+    assert len({row["worker_pid"] for row in rows}) == 1
+    checkpoint, last = events(world.root / "sweep.runs" / trial / "1")[-2:]
+    assert (checkpoint["type"], last["type"]) == ("checkpoint", "stopped")
+    assert checkpoint["step"] == last["step"]
 
 
 @pytest.mark.parametrize("pause", [0, 0.002, 0.02, 0.2])

@@ -35,7 +35,7 @@ class TrialFailed(Error):
 
 
 class Stopped(BaseException):
-    """Raised by Trial.checkpoint and Trial.stop_if_asked when petlab asked the worker to stop.
+    """Raised by Trial.checkpoint and Trial.stop_if_asked when petlab asked to stop.
 
     Worker.run catches it. It is not an Exception, so `except Exception` in a training function
     does not prevent a worker from stopping.

@@ -17,8 +17,8 @@ _MAX_LINE = 1 << 20
 # The limit in bytes for a failure's reason, as in protocol/events.cpp.
 _MAX_REASON = 4096
 _KEPT_OF_REASON = _MAX_REASON // 2 - 32
-_SYNCED = {"checkpoint", "finished", "failed"}
-_LAST = {"finished", "failed"}
+_LAST = {"finished", "failed", "stopped"}
+_SYNCED = {"checkpoint", *_LAST}
 
 
 def number_or_none(value: object) -> float | None:
@@ -50,7 +50,7 @@ def bounded_reason(text: str) -> str:
 
 
 class EventLog:
-    """Numbers, timestamps and appends events, and syncs after checkpoint, finished and failed.
+    """Numbers, timestamps and appends events, and syncs after checkpoints and the last event.
 
     A failed write leaves the file as it was, so that later events start on a new line. If that
     fails too, or after a failed sync, all later calls raise. Thread-safe, but a forked process must
@@ -66,7 +66,7 @@ class EventLog:
         self._size = 0
         self._broken = ""
         self.is_over = False
-        """True once a finished or failed event was written."""
+        """True once a finished, failed or stopped event was written."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         try:
             self._descriptor = os.open(file, flags, 0o644)

@@ -22,6 +22,8 @@ _FORMAT = 1
 _SPLITS = ("train", "validation", "test")
 # More frequent events would only fill the file: petlab shows the last.
 _PROGRESS_SECONDS = 0.2
+# The time from one look for petlab's request to stop a trial to the next.
+_LOOK_SECONDS = 0.2
 
 _Value = TypeVar("_Value")
 
@@ -144,6 +146,8 @@ class Trial:
         self._checkpoints: list[Path] = []
         self._began = time.monotonic()
         self._progress_at = float("-inf")
+        self._looked_at = float("-inf")
+        self._told_to_stop = False
         self._losses: list[float | None] = []
         self._progress: dict[str, Any] | None = None
         self._provenance: Callable[[], dict[str, Any]] = dict
@@ -189,20 +193,25 @@ class Trial:
 
     @property
     def stopping(self) -> bool:
-        """True if petlab asked the worker to stop: write a checkpoint at the end of this step.
+        """True if petlab asked to stop: write a checkpoint at the end of this step.
 
         Trial.checkpoint then does not return, so a loop only needs `if trial.stopping or step % 100
-        == 0: trial.checkpoint(step, state)`.
+        == 0: trial.checkpoint(step, state)`. petlab may stop the worker, or this trial alone: the
+        worker then goes on with the next.
         """
-        return self._stop_asked()
+        now = time.monotonic()
+        if not self._told_to_stop and now - self._looked_at >= _LOOK_SECONDS:
+            self._looked_at = now
+            self._told_to_stop = (self.folder / "stop").exists()
+        return self._told_to_stop or self._stop_asked()
 
     @property
     def is_over(self) -> bool:
-        """True once finish or fail was called."""
+        """True once finish or fail was called, or the trial was stopped."""
         return self._events.is_over
 
     def stop_if_asked(self) -> None:
-        """Ends the worker without a checkpoint if petlab asked it to stop.
+        """Ends the attempt without a checkpoint if petlab asked to stop.
 
         For loops that cannot write a checkpoint here. The trial resumes from its last one.
         """
@@ -310,7 +319,7 @@ class Trial:
         PyTorch are numbers. The file is complete, synced and renamed
         before its event is written. The last two checkpoints are kept: petlab falls back to the
         earlier one if a trial that resumed from the last crashes. Raises Stopped afterwards if
-        petlab asked the worker to stop.
+        petlab asked to stop.
         """
         at = operator.index(step)
         self._step = at
@@ -463,6 +472,11 @@ class Trial:
         print(f"failed: {text}", file=sys.stderr, flush=True)
         self._events.write("failed", reason=text, kind=kind)
         self.device_failed = self.device_failed or kind == "device"
+
+    def stopped(self) -> None:
+        """Ends an attempt that petlab asked to stop alone. Called by Worker."""
+        print(f"stopped at step {self._step or 0}", flush=True)
+        self._events.write("stopped", step=self._step or 0)
 
     def close(self) -> None:
         """Called by Worker after the trial."""

@@ -75,6 +75,7 @@ class Worker:
             "protocol": _PROTOCOL,
             "numerics": self.numerics["version"],
             "provenance": self._ran.provenance(),
+            "stops_trials": True,
         }
         if self.devices is not None:
             description["devices"] = list(self.devices)
@@ -93,8 +94,9 @@ class Worker:
 
         On SIGTERM, SIGINT or SIGHUP (unless ignored at the start), Trial.stopping becomes true, and
         the process exits with code 3 after the next checkpoint, or between two trials. Further
-        signals change nothing; SIGQUIT ends the process immediately. Output is discarded once its
-        reader is gone: petlab may have exited before the checkpoint is written.
+        signals change nothing; SIGQUIT ends the process immediately. If petlab stops one trial,
+        Trial.stopping becomes true, and the next trial follows after the checkpoint. Output is
+        discarded once its reader is gone: petlab may have exited before the checkpoint is written.
         """
         words = list(sys.argv[1:] if arguments is None else arguments)
         if words == ["--describe"]:
@@ -148,7 +150,8 @@ class Worker:
             os.write(self._wake, b"\0")
 
     def _train(self, folder: Path, train: Train) -> None:
-        """Trains a trial. Raises Stopped, and WorkerError if events cannot be written."""
+        """Trains a trial. Raises Stopped if the whole worker is to stop, and WorkerError if events
+        cannot be written."""
         trial = Trial(folder, self._stopping)
         reset_peak_memory()
         try:
@@ -160,6 +163,11 @@ class Worker:
             train(trial)
             if not trial.is_over:
                 trial.fail("the training function returned without finish or fail")
+        except Stopped:
+            if self._stop:
+                raise
+            if not trial.is_over:
+                trial.stopped()
         except TrialFailed as error:
             self._fail(trial, error.reason, error.kind)
         except WorkerError as error:
