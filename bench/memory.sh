@@ -2,12 +2,13 @@
 # Compares the estimates of `petlab plan --memory` for RoBERTa-base and T5-base with the peak memory
 # that petlab-trainer reports for training and evaluating them on a CPU.
 #
-#   bench/memory.sh [--bin FOLDER] [--threads N] [--shapes NAME,NAME…|all] [--folder DIR]
+#   bench/memory.sh [--bin FOLDER] [--threads N] [--shapes NAME,NAME…|all] [--gang N] [--folder DIR]
 #
 # --bin FOLDER     the programs, petlab and petlab-trainer (default build/release/bin)
 # --threads N      threads of the trainer (2)
 # --shapes …       rows of SHAPES in bench/memory/shapes.py (default: six of them); one or two
 #                  minutes each
+# --gang N         gangs of N equal trials of each shape instead of single trials
 # --folder DIR     a folder with 10 GiB of free space, for two randomly initialized backbones and
 #                  checkpoints (default: TMPDIR, or /tmp)
 #
@@ -23,7 +24,7 @@ while [ $# -gt 0 ]; do
     --bin) bin=${2:?} ;;
     --folder) folder=${2:?} ;;
     --threads) threads=${2:?} ;;
-    --shapes) arguments+=("$1" "${2:?}") ;;
+    --shapes | --gang) arguments+=("$1" "${2:?}") ;;
     *) die "unknown argument '$1'; the head of this script lists what there is" ;;
   esac
   shift 2

@@ -87,8 +87,8 @@ class Estimator {
     // The pages that were copied to bfloat16 are released.
     result.mapped =
         gpu_ ? 0 : kFloat * (shape_.parameters() - (product_copies() > 0 ? matrix_numbers() : 0));
-    result.weights = (gpu_ ? number_ * shape_.parameters() : result.mapped) + product_copies() +
-                     trained_weights_;
+    result.backbone = (gpu_ ? number_ * shape_.parameters() : result.mapped) + product_copies();
+    result.weights = result.backbone + trained_weights_;
     result.optimizer = trained_optimizer_;
     if (is_text_to_text()) {
       keep_t5(sources, targets);
@@ -100,6 +100,9 @@ class Estimator {
     const std::int64_t update = largest_update_;
     // The test uses the weights of the best validation while those of the last step are kept.
     const std::int64_t evaluation = trained_values_ + evaluation_workspace();
+    result.at_step = activations + workspace;
+    result.at_update = update;
+    result.at_evaluation = evaluation;
     if (activations + workspace >= std::max(update, evaluation)) {
       result.activations = activations;
       result.workspace = workspace;
@@ -516,6 +519,20 @@ MemoryEstimate estimate_memory(const Sweep& sweep, const TrialConfig& config, Me
   std::vector<TaskDeclaration> tasks;
   for (const std::string& name : config.tasks) tasks.push_back(sweep.tasks.at(name));
   return estimate_memory(config, sweep.backbone_shapes.at(config.backbone), tasks, device);
+}
+
+std::int64_t gang_memory(std::span<const MemoryEstimate> trials) {
+  std::int64_t common = 0;
+  std::int64_t own = 0;
+  std::int64_t step = 0;
+  std::int64_t alone = 0;
+  for (const MemoryEstimate& trial : trials) {
+    common = std::max(common, trial.program + trial.backbone);
+    own += trial.weights - trial.backbone + trial.optimizer;
+    step += trial.at_step;
+    alone = std::max({alone, trial.at_update, trial.at_evaluation});
+  }
+  return common + own + std::max(step, alone);
 }
 
 }  // namespace petlab::sweeps

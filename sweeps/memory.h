@@ -43,9 +43,19 @@ struct MemoryEstimate {
   std::int64_t activations = 0;  // kept by the forward pass for the backward pass
   std::int64_t workspace = 0;    // temporary data
 
+  std::int64_t backbone = 0;  // part of `weights`
+  /// Activations and workspace at each moment, of which those above are the largest.
+  std::int64_t at_step = 0;
+  std::int64_t at_update = 0;
+  std::int64_t at_evaluation = 0;
+
   std::int64_t total() const { return program + weights + optimizer + activations + workspace; }
   auto operator<=>(const MemoryEstimate&) const = default;
 };
+
+/// The peak memory in bytes of trials that are trained together on one backbone. A step keeps what
+/// all of them keep; updates and evaluations are one after another.
+std::int64_t gang_memory(std::span<const MemoryEstimate> trials);
 
 /// Converts bytes to MiB, rounded up.
 std::int64_t to_mib(std::int64_t bytes);

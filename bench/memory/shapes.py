@@ -187,14 +187,15 @@ def make_world(work, trainer):
     (work / "copies.yaml").write_text(TEXTS)
 
 
-def write_sweep(work, shapes):
+def write_sweep(work, shapes, seeds=1):
     # Two steps: the second one runs with the memory that the first validation keeps.
     base = {"training.steps": 2, "training.evaluate_every": 1, "data.max_validation_examples": 16,
             "data.max_test_examples": 16}
     lines = ["sweep: memory", f"base: {json.dumps(base)}", "variants:"]
     for name in shapes:
         fields = USUAL_FIELDS[name.split("-")[0]] | SHAPES[name]
-        lines.append(f"  {name}: {json.dumps(fields)}")
+        lines += [f"  {name}{f'-{seed}' * (seeds > 1)}: {json.dumps(fields | {'seed': seed})}"
+                  for seed in range(1, seeds + 1)]
     (work / "sweep.yaml").write_text("\n".join(lines) + "\n")
 
 
@@ -211,12 +212,32 @@ def peak_of(work, trial):
     return math.ceil(json.loads(events.read_text().splitlines()[-1])["peak_memory_mib"])
 
 
+def measure_gangs(args, petlab, shapes):
+    """Compares gangs of equal trials with the formula of docs/reference/memory.md."""
+    print("| shape | trials together | one alone | estimate | measured | of it |\n|" + " --- |" * 6)
+    for name in shapes:
+        write_sweep(args.work, [name], args.gang)
+        answer([petlab, "run", "sweep.yaml", "--device", "cpu", "--slots", 1, "--threads",
+                args.threads, "--gang", args.gang, "--retries", 0], args.work)
+        plan = json.loads(answer([petlab, "plan", "sweep.yaml", "--memory", "--json"], args.work))
+        measured = max(peak_of(args.work, trial["id"]) for trial in plan["trials"])
+        one = {key: value for key, value in plan["trials"][0]["memory"].items()
+               if key.endswith("_mib")}
+        estimate = (one["program_mib"] + one["backbone_mib"] +
+                    args.gang * (one["weights_mib"] - one["backbone_mib"] + one["optimizer_mib"]) +
+                    max(args.gang * one["at_step_mib"], one["at_update_mib"],
+                        one["at_evaluation_mib"]))
+        print(f"| {name} | {args.gang} | {plan['trials'][0]['memory']['total_mib']:,} | {estimate:,} "
+              f"| {measured:,} | {estimate / measured:.2f} |")
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--work", type=pathlib.Path, required=True)
     p.add_argument("--bin", type=pathlib.Path, required=True)
     p.add_argument("--threads", type=int, required=True)
     p.add_argument("--shapes", default=USUAL)
+    p.add_argument("--gang", type=int, default=1)
     args = p.parse_args()
     petlab = args.bin / "petlab"
     shapes = list(SHAPES) if args.shapes == "all" else args.shapes.split(",")
@@ -224,6 +245,8 @@ def main():
         if name not in SHAPES:
             p.error(f"--shapes: found {name}, expected some of {', '.join(SHAPES)}, or all")
     make_world(args.work, args.bin / "petlab-trainer")
+    if args.gang > 1:
+        return measure_gangs(args, petlab, shapes)
     write_sweep(args.work, shapes)
     # A process per trial: the peak of a shared process would include the trials before.
     answer([petlab, "run", "sweep.yaml", "--device", "cpu", "--slots", 1, "--threads",

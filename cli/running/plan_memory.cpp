@@ -94,6 +94,11 @@ nlohmann::ordered_json memory_json(const MemoryEstimate& estimate, MemoryDevice 
     result[fmt::format("{}_mib", part.name)] = to_mib(estimate.*part.bytes);
   }
   result["mapped_mib"] = to_mib(estimate.mapped);
+  // What a gang needs (docs/reference/memory.md).
+  result["backbone_mib"] = to_mib(estimate.backbone);
+  result["at_step_mib"] = to_mib(estimate.at_step);
+  result["at_update_mib"] = to_mib(estimate.at_update);
+  result["at_evaluation_mib"] = to_mib(estimate.at_evaluation);
   result["total_mib"] = to_mib(estimate.total());
   return result;
 }

@@ -1,5 +1,7 @@
 #include "orchestrator/running/gangs.h"
 
+#include <vector>
+
 #include "orchestrator/planning/gang_rule.h"
 #include "sweeps/memory.h"
 
@@ -18,21 +20,19 @@ bool Gangs::may_join(const std::vector<std::size_t>& gang, std::size_t candidate
          has_memory(gang, candidate, slot);
 }
 
-// On a GPU whose memory is known, the estimates of all trials must fit. The backbone counts for
-// each of them, although they share it, so this is an upper bound.
+// On a GPU whose memory is known, the formula's memory of the whole gang must fit.
 bool Gangs::has_memory(const std::vector<std::size_t>& gang, std::size_t candidate,
                        const WorkerSlot& slot) const {
   const std::int64_t most_mib = context_.launcher.device(slot.name).memory_mib;
   if (most_mib == 0 || !context_.options.has_memory_formula) return true;
-  std::int64_t bytes = 0;
+  std::vector<sweeps::MemoryEstimate> estimates;
   const auto add = [&](std::size_t trial) {
-    const sweeps::MemoryEstimate estimate = sweeps::estimate_memory(
-        context_.sweep, state_.trials.at(trial).what->config, sweeps::MemoryDevice::gpu);
-    bytes += estimate.total() - (bytes > 0 ? estimate.program : 0);
+    estimates.push_back(sweeps::estimate_memory(
+        context_.sweep, state_.trials.at(trial).what->config, sweeps::MemoryDevice::gpu));
   };
   for (const std::size_t trial : gang) add(trial);
   add(candidate);
-  return sweeps::to_mib(bytes) <= most_mib;
+  return sweeps::to_mib(sweeps::gang_memory(estimates)) <= most_mib;
 }
 
 }  // namespace petlab::orchestrator

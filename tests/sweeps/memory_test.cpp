@@ -84,6 +84,23 @@ TEST_CASE("An adapter's memory matches a hand count", "[sweeps]") {
         found.program + found.weights + found.optimizer + found.activations + found.workspace);
 }
 
+TEST_CASE("A gang has program and backbone once, and its trials' parts each", "[sweeps]") {
+  TrialConfig config = config_of("adapter");
+  const MemoryEstimate large = estimate_memory(config, small_encoder(), kCola, MemoryDevice::cpu);
+  config.training.batch_size = 1;
+  const MemoryEstimate small = estimate_memory(config, small_encoder(), kCola, MemoryDevice::cpu);
+  REQUIRE(small.peak == MemoryPeak::evaluation);
+  CHECK(large.backbone == large.mapped);
+  CHECK(large.at_step == large.activations + large.workspace);
+  CHECK(small.at_evaluation == small.workspace);
+  CHECK(gang_memory(std::vector{large}) == large.total());
+  CHECK(gang_memory(std::vector{small}) == small.total());
+  const std::int64_t own = large.weights - large.backbone + large.optimizer;
+  CHECK(gang_memory(std::vector{large, large}) == large.total() + own + large.at_step);
+  CHECK(gang_memory(std::vector{small, small}) ==
+        small.total() + small.weights - small.backbone + small.optimizer);
+}
+
 TEST_CASE("A GPU keeps probabilities twice and their dropout flags, and maps nothing", "[sweeps]") {
   TrialConfig config = config_of("adapter");
   config.training.batch_size = 2048;  // more tokens than an evaluation on a GPU
