@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <limits>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -107,9 +109,10 @@ class Explorer {
   // Returns an empty string if every interleaving is correct, else the problem and the steps that
   // lead to it. At any moment up to `deaths` of the two orchestrators die, up to `returns` claims
   // are given back and up to `stops` trials are stopped early. `reruns` of the two orchestrators
-  // run with --rerun all.
+  // run with --rerun all. With `gangs`, a worker trains the trials that wait together.
   std::string explore(const std::array<Left, kTrials>& left, int deaths, int returns,
-                      int reruns = 0, int stops = 0) {
+                      int reruns = 0, int stops = 0, bool gangs = false) {
+    gangs_ = gangs;
     World world;
     std::memset(&world, 0, sizeof world);
     world.deaths_left = static_cast<std::int8_t>(deaths);
@@ -207,12 +210,19 @@ class Explorer {
         next.files[trial][number].worker = 0;
         next.files[trial][number].finished = 1;
         step([&] { return fmt::format("the worker of {}/{} finishes", trial, number); }, next);
-        // It also ends if the guardian of its dead owner kills it, or its owner asks it to stop.
-        if (world.owners[world.files[trial][number].owner].life != dead &&
-            !is_stopped(world, trial))
-          continue;
+        // It also ends if the guardian of its dead owner kills it, or its owner asks it to stop,
+        // this trial alone or as a whole.
+        const int owner = world.files[trial][number].owner;
+        const bool is_killed = world.owners[owner].life == dead;
+        if (!is_killed && !is_stopped(world, trial)) continue;
         next.files[trial][number].finished = 0;
-        step([&] { return fmt::format("the worker of {}/{} ends early", trial, number); }, next);
+        if (!gangs_ || !is_killed) {
+          step([&] { return fmt::format("the worker of {}/{} ends early", trial, number); }, next);
+        }
+        if (!gangs_) continue;
+        end_worker(next, owner);
+        step([&] { return fmt::format("the worker of {}/{} ends with its gang", trial, number); },
+             next);
       }
     }
   }
@@ -309,6 +319,14 @@ class Explorer {
     world.posts = 0;
   }
 
+  static void end_worker(World& world, int owner) {
+    for (auto& files : world.files) {
+      for (Files& attempt : files) {
+        if (attempt.owner == owner) attempt.worker = 0;
+      }
+    }
+  }
+
   static void kill(World& world, int owner) {
     std::memset(&world.owners[owner], 0, sizeof world.owners[owner]);
     world.owners[owner].life = dead;
@@ -356,11 +374,7 @@ class Explorer {
         step([&] { return fmt::format("{} leaves {} to another", self, owner); }, next);
       } else {
         me.held = static_cast<std::int8_t>(me.next + 1);
-        for (auto& files : next.files) {
-          for (Files& attempt : files) {
-            if (attempt.owner == me.next) attempt.worker = 0;
-          }
-        }
+        end_worker(next, me.next);
         step(
             [&] {
               return fmt::format("{} takes the lock of {}, whose workers end", self, me.next);
@@ -396,6 +410,9 @@ class Explorer {
 
   Databases::Result write(World& world, const Write& write) {
     const Databases::Result result = databases_.after(world.database, write);
+    if (result.state > std::numeric_limits<std::int16_t>::max()) {
+      throw std::length_error("a World has no room for the number of this database");
+    }
     world.database = static_cast<std::int16_t>(result.state);
     return result;
   }
@@ -454,6 +471,24 @@ class Explorer {
     me.doing = looping;
   }
 
+  // Returns the number of the attempt; 0: the claim is refused.
+  int claim(World& world, int self, int trial) {
+    Orchestrator& me = world.owners[self];
+    int highest = 0;
+    for (int existing = 1; existing < kNumbers; ++existing) {
+      if (world.files[trial][existing].directory) highest = existing;
+    }
+    const bool stopped = is_stopped(world, trial);
+    const int granted =
+        write(world, {Write::What::claim, trial, highest + 1, self, me.planned_from[trial]}).number;
+    me.planned_from[trial] = 0;
+    me.standing[trial] = granted > 0 ? claimed : elsewhere;
+    me.number[trial] = static_cast<std::int8_t>(granted);
+    if (granted > 0) world.files[trial][granted] = {static_cast<std::int8_t>(self), 0, 0, 0};
+    if (granted > 0 && stopped) world.claimed_although_stopped[trial] = 1;
+    return granted;
+  }
+
   template <typename Step>
   void work(const World& world, int self, int trial, const Step& step) {
     World next = world;
@@ -461,18 +496,10 @@ class Explorer {
     const int number = me.number[trial];
     switch (static_cast<Standing>(me.standing[trial])) {
       case waiting: {
-        int highest = 0;
-        for (int existing = 1; existing < kNumbers; ++existing) {
-          if (world.files[trial][existing].directory) highest = existing;
+        const int granted = claim(next, self, trial);
+        for (int other = 0; gangs_ && other < kTrials; ++other) {
+          if (me.standing[other] == waiting) claim(next, self, other);
         }
-        const int granted =
-            write(next, {Write::What::claim, trial, highest + 1, self, me.planned_from[trial]})
-                .number;
-        me.planned_from[trial] = 0;
-        me.standing[trial] = granted > 0 ? claimed : elsewhere;
-        me.number[trial] = static_cast<std::int8_t>(granted);
-        if (granted > 0) next.files[trial][granted] = {static_cast<std::int8_t>(self), 0, 0, 0};
-        if (granted > 0 && is_stopped(world, trial)) next.claimed_although_stopped[trial] = 1;
         step(
             [&] {
               return granted > 0 ? fmt::format("{} claims {}/{}", self, trial, granted)
@@ -495,8 +522,12 @@ class Explorer {
         }
         return;
       case prepared:
-        next.files[trial][number].worker = 1;
-        me.standing[trial] = launched;
+        if (gangs_ && std::count(me.standing.begin(), me.standing.end(), claimed) > 0) return;
+        for (int other = 0; other < kTrials; ++other) {
+          if (other != trial && !(gangs_ && me.standing[other] == prepared)) continue;
+          next.files[other][me.number[other]].worker = 1;
+          me.standing[other] = launched;
+        }
         step([&] { return fmt::format("{} launches {}/{}", self, trial, number); }, next);
         return;
       case launched:
@@ -576,6 +607,7 @@ class Explorer {
     return what_is_wrong(world);
   }
 
+  bool gangs_ = false;
   Databases databases_;
   std::vector<Seen> states_;
   std::unordered_map<World, std::size_t, Hash> numbers_;
@@ -622,6 +654,16 @@ TEST_CASE("No interleaving of two orchestrators trains a trial twice or skips it
     if (!kWhole && deaths > 0) continue;
     INFO(fmt::format("one is stopped, {} deaths", deaths));
     CHECK(explorer.explore({Left::nothing, Left::nothing}, deaths, 0, 0, 1) == "");
+  }
+  // A worker trains both trials together.
+  Explorer gangs;
+  for (const Left left : {Left::nothing, Left::claim, Left::begun}) {
+    for (const int stops : {0, 1}) {
+      if (!kWhole && (stops > 0 || left != Left::nothing)) continue;
+      INFO(fmt::format("a gang, left: {}, {} are stopped", static_cast<int>(left), stops));
+      CHECK(gangs.explore({left, left}, 1, 0, 0, stops, true) == "");
+      CHECK(gangs.explore({left, left}, 0, 1, 0, stops, true) == "");
+    }
   }
   // A model that explores too little would find no problem.
   CHECK(explorer.states() > (kWhole ? 5'000'000 : 100'000));
