@@ -43,6 +43,14 @@ def marked_processes(mark):
     return found
 
 
+def has_ended(pid):
+    """A process loses its environment a moment before its files and locks."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] in "ZX"
+    except OSError:
+        return True
+
+
 def synced_bytes(text, is_synced):
     """The size of the text up to its last synced line."""
     size = end = 0
@@ -54,7 +62,7 @@ def synced_bytes(text, is_synced):
 
 
 def is_synced_event(line):
-    return line["type"] in ("checkpoint", "finished", "failed")
+    return line["type"] in ("checkpoint", "finished", "failed", "stopped")
 
 
 def is_synced_record(line):
@@ -80,14 +88,16 @@ class PowerCut(ScriptedWorld):
         return sum(file.stat().st_size for file in self.root.glob("cut.runs/*/*/events.jsonl"))
 
     def kill_everything(self, process):
+        killed = set()
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in marked_processes(self.root):
+                killed.add(pid)
                 try:
                     os.kill(pid, number)
                 except ProcessLookupError:
                     pass
         process.wait()
-        self.until(lambda: not marked_processes(self.root))
+        self.until(lambda: not marked_processes(self.root) and all(has_ended(pid) for pid in killed))
 
     def lose(self, file, keep):
         """Loses data after the first `keep` bytes: truncates at a random byte, or fills with zeros from there."""
