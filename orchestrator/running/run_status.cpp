@@ -75,7 +75,7 @@ RunStatus status_of(const RunContext& context, const RunState& state, std::int64
       if (!runs) continue;
       RunningTrial running = running_trial(context, trials, *live);
       if (slot.has_worker() && slot.worker().suspended()) running.doing = "suspended";
-      if (slot.state() == SlotState::stopping) running.doing = "stopping";
+      if (slot.state() == SlotState::stopping || live->asked_to_stop) running.doing = "stopping";
       status.trials.push_back(std::move(running));
     }
   }
