@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -12,9 +13,11 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <sstream>
 #include <system_error>
 
 #include "base/files.h"
+#include "base/shown.h"
 #include "results/database_held.h"
 #include "results/error.h"
 
@@ -74,7 +77,52 @@ std::string content_of(const base::FileDescriptor& descriptor) {
   return {content.data(), got > 0 ? static_cast<std::size_t>(got) : 0};
 }
 
-std::string host_of(const std::string& content) { return content.substr(0, content.find(' ')); }
+// A lease counts as ended after this many times its length, so that a holder that renews it late
+// is never overtaken.
+constexpr double kMargin = 1.25;
+
+// The two lines of the file: "n1 process 7 lease 600", empty if nobody holds the lock, and "after
+// n2 n3".
+struct Content {
+  explicit Content(const std::string& text) {
+    std::istringstream lines(text);
+    std::getline(lines, holder);
+    std::istringstream words(holder);
+    std::string word;
+    words >> host >> word >> word >> word >> lease;
+    std::string after;
+    std::getline(lines, after);
+    std::istringstream hosts(after);
+    hosts >> word;
+    while (hosts >> word) vanished.push_back(word);
+  }
+  std::string holder;
+  std::string host;
+  std::int64_t lease = 0;  // seconds; 0: none
+  std::vector<std::string> vanished;
+};
+
+// How long ago the file was written, by the clock of its file system.
+double seconds_without_renewal(const base::FileDescriptor& descriptor,
+                               const std::filesystem::path& file) {
+  const std::string probe = fmt::format("{}.now-{}", file.string(), getpid());
+  struct stat now = {};
+  struct stat then = {};
+  const bool known = base::write_all(opened(probe).get(), "now") &&
+                     stat(probe.c_str(), &now) == 0 && fstat(descriptor.get(), &then) == 0;
+  unlink(probe.c_str());
+  if (!known) throw Error(fmt::format("{}: cannot be written: {}", probe, std::strerror(errno)));
+  const auto seconds = [](const timespec& time) {
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  };
+  return seconds(now.st_mtim) - seconds(then.st_mtim);
+}
+
+double seconds_since_boot() {
+  timespec now = {};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
 
 std::string last_written(const std::filesystem::path& database) {
   struct stat status = {};
@@ -107,34 +155,85 @@ bool on_network_file_system(const std::filesystem::path& file) {
   return std::find(kNetwork.begin(), kNetwork.end(), type) != kNetwork.end();
 }
 
-HostLock::HostLock(const std::filesystem::path& database) : file_(opened(lock_of(database))) {
-  const std::filesystem::path file = lock_of(database);
-  const bool locked = lock(file_, file);
-  const std::string holder = content_of(file_);
-  const std::string host = host_of(holder);
+HostLock::HostLock(const std::filesystem::path& database, std::chrono::seconds lease,
+                   bool takes_ended_leases)
+    : path_(lock_of(database)), file_(opened(path_)), lease_(lease) {
+  const bool locked = lock(file_, path_);
+  const Content found(content_of(file_));
+  const bool ours = found.host.empty() || found.host == host_name();
+  const bool ended =
+      takes_ended_leases && !ours && found.lease > 0 &&
+      seconds_without_renewal(file_, path_) > kMargin * static_cast<double>(found.lease);
   // If the holder was on this host it has died, since its lock is free.
-  if (locked && (host.empty() || host == host_name())) {
-    const std::string entry = fmt::format("{} process {}\n", host_name(), getpid());
-    if (ftruncate(file_.get(), 0) == 0 &&
-        pwrite(file_.get(), entry.data(), entry.size(), 0) == static_cast<ssize_t>(entry.size()) &&
-        fsync(file_.get()) == 0) {
-      return;
-    }
-    throw Error(fmt::format("{}: cannot be written: {}", file.string(), std::strerror(errno)));
+  if (locked && (ours || ended)) {
+    vanished_ = found.vanished;
+    if (!ours) vanished_.push_back(found.host);
+    holder_ = fmt::format("{} process {}", host_name(), getpid());
+    if (lease_.count() > 0) holder_ += fmt::format(" lease {}", lease_.count());
+    write(holder_);
+    return;
   }
-  const std::string or_else =
-      host.empty() || host == host_name()
-          ? std::string()
-          : fmt::format(", or, if {0} is dead, run petlab retry --dead-host {0}", host);
+  std::string or_else;
+  if (!ours && found.lease > 0) {
+    or_else =
+        fmt::format(", or until it has not renewed its lease of {} s for long enough", found.lease);
+  } else if (!ours) {
+    or_else = fmt::format(", or, if {0} is dead, run petlab retry --dead-host {0}", found.host);
+  }
   throw DatabaseHeld(fmt::format(
       "{}: {} writes it, last at {}; on a network file system only one may: wait for it{}",
-      database.string(), holder.empty() ? "another process" : holder.substr(0, holder.find('\n')),
+      database.string(), found.holder.empty() ? "another process" : found.holder,
       last_written(database), or_else));
 }
 
 HostLock::~HostLock() {
   // An empty file is free. After a removal, two processes could lock different files of this name.
-  if (ftruncate(file_.get(), 0) == 0) fsync(file_.get());
+  if (content_of(file_) != content_) return;  // taken over
+  try {
+    write("");
+  } catch (const Error&) {
+    // The next process finds that this one is dead.
+  }
+}
+
+void HostLock::write(const std::string& holder) {
+  std::string content = holder.empty() ? std::string() : holder + "\n";
+  if (!vanished_.empty())
+    content = fmt::format("{}\nafter {}\n", holder, fmt::join(vanished_, " "));
+  // In this order, the file of a holder is never empty: other hosts may see any moment.
+  if (pwrite(file_.get(), content.data(), content.size(), 0) !=
+          static_cast<ssize_t>(content.size()) ||
+      ftruncate(file_.get(), static_cast<off_t>(content.size())) != 0 || fsync(file_.get()) != 0) {
+    throw Error(fmt::format("{}: cannot be written: {}", path_.string(), std::strerror(errno)));
+  }
+  content_ = std::move(content);
+  renewed_ = seconds_since_boot();
+}
+
+void HostLock::renew() {
+  if (lease_.count() == 0) return;
+  const double passed = seconds_since_boot() - renewed_;
+  const auto lease = static_cast<double>(lease_.count());
+  if (passed < lease / 4) return;
+  if (passed > lease) {
+    throw Error(fmt::format(
+        "{}: the lease of {} s ended {:.0f} s ago, so another host may have the database: run the "
+        "same command again",
+        path_.string(), lease_.count(), passed - lease));
+  }
+  const std::string now = content_of(opened(path_));
+  if (now != content_) {
+    const std::string holder = Content(now).holder;
+    throw Error(fmt::format("{}: {} has the database now, because this run did not renew its lease",
+                            path_.string(),
+                            holder.empty() ? "another process" : base::printable(holder)));
+  }
+  write(holder_);
+}
+
+void HostLock::forget_vanished() {
+  vanished_.clear();
+  write(holder_);
 }
 
 }  // namespace petlab::results::internal
@@ -147,7 +246,7 @@ void release_database_of(const std::string& host, const std::filesystem::path& d
   if (!std::filesystem::exists(file, error)) return;
   const base::FileDescriptor descriptor = internal::opened(file);
   if (!internal::lock(descriptor, file) ||
-      internal::host_of(internal::content_of(descriptor)) != host) {
+      internal::Content(internal::content_of(descriptor)).host != host) {
     return;
   }
   if (ftruncate(descriptor.get(), 0) != 0 || fsync(descriptor.get()) != 0) {

@@ -86,7 +86,9 @@ Store::Store(const std::filesystem::path& database, const OpenOptions& options)
                          internal::on_network_file_system(real));
   internal::remove_abandoned(real);
   if (!std::filesystem::exists(real)) internal::create_database(real, rollback);
-  if (rollback) lock_ = std::make_unique<internal::HostLock>(real);
+  if (rollback) {
+    lock_ = std::make_unique<internal::HostLock>(real, options.lease, options.takes_ended_leases);
+  }
   connection_ = std::make_shared<Connection>(database, Connection::Mode::write, options);
   internal::use_journal(*connection_, rollback);
   internal::update(*connection_);
@@ -99,6 +101,13 @@ Store& Store::operator=(Store&&) noexcept = default;
 
 const std::filesystem::path& Store::file() const { return connection_->file(); }
 bool Store::alone() const { return lock_ != nullptr; }
+void Store::renew_lease() {
+  if (lock_) lock_->renew();
+}
+std::vector<std::string> Store::vanished_hosts() const {
+  return lock_ ? lock_->vanished() : std::vector<std::string>();
+}
+void Store::forget_vanished_hosts() { lock_->forget_vanished(); }
 const Reader& Store::read() const { return reader_; }
 std::int64_t Store::last_committed() const { return connection_->last_committed; }
 
@@ -106,6 +115,7 @@ std::int64_t Store::last_rolled_back() const { return connection_->last_rolled_b
 
 Batch Store::begin() {
   PETLAB_INVARIANT(!connection_->batch_open, "a second transaction begins within another");
+  renew_lease();
   connection_->check_not_moved();
   connection_->guard("begin to write", [&] { connection_->exec("BEGIN IMMEDIATE"); });
   connection_->batch_open = true;

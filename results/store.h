@@ -94,6 +94,11 @@ struct OpenOptions {
   /// `<database>.lock`); WAL elsewhere.
   enum class Journal { automatic, wal, rollback };
   Journal journal = Journal::automatic;
+  /// On a network file system: if this process does not renew its lease in time (renew_lease()),
+  /// another host may take the database. 0: no other host ever may.
+  std::chrono::seconds lease{0};
+  /// Whether to take the database from a host whose lease has ended (Store::vanished_hosts()).
+  bool takes_ended_leases = false;
 };
 
 class Batch;
@@ -183,6 +188,13 @@ class Store {
   const std::filesystem::path& file() const;
   /// True if no other process can open the database for writing: it is on a network file system.
   bool alone() const;
+  /// Renews the lease of OpenOptions if that is due. A batch does so, too. Throws Error if it
+  /// ended.
+  void renew_lease();
+  /// The hosts from which this or an earlier process took the database because their leases ended,
+  /// until forget_vanished_hosts(): their attempts are open.
+  std::vector<std::string> vanished_hosts() const;
+  void forget_vanished_hosts();
   /// Uses the same connection, so it also sees uncommitted writes of the current batch.
   const Reader& read() const;
   /// Starts a transaction; waits for other writers.

@@ -46,6 +46,7 @@ struct RunArguments : SweepArguments {
   double time_limit = 0;
   double no_progress_limit = 0;
   double grace = 10;
+  double lease = 0;
   std::optional<std::string> on_event;
   std::vector<std::string> rerun;
   std::vector<std::string> only;
@@ -139,6 +140,12 @@ orchestrator::RunRequest request_of(const RunArguments& arguments,
   request.options.nice = arguments.nice;
   request.options.detach = arguments.detach;
   request.options.grace = milliseconds(arguments.grace);
+  constexpr double kShortestLease = 10;
+  if (arguments.lease > 0 && arguments.lease < kShortestLease) {
+    throw std::invalid_argument(
+        fmt::format("--lease is {} s, must be at least {} s", arguments.lease, kShortestLease));
+  }
+  request.lease = std::chrono::seconds(std::llround(arguments.lease));
   if (arguments.time_limit > 0) request.options.time_limit = milliseconds(arguments.time_limit);
   if (arguments.no_progress_limit > 0) {
     request.options.no_progress_limit = milliseconds(arguments.no_progress_limit);
@@ -305,6 +312,8 @@ void add_advanced_options(CLI::App& app, RunArguments& arguments) {
                         "kill and retry an attempt silent for this long"));
   advanced(add_duration(app, "--grace", arguments.grace,
                         "time to end before a worker is killed (default: 10s)"));
+  advanced(add_duration(app, "--lease", arguments.lease,
+                        "let another host take over if this one vanishes so long"));
   advanced(app.add_option("--on-event", arguments.on_event,
                           "pipe events to a command (default: PETLAB_ON_EVENT)"))
       ->type_name("COMMAND");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <vector>
@@ -72,6 +73,22 @@ bool conclude_orphan(results::Store& store, Ingest& ingest, const std::filesyste
   batch.commit();
   fault_point("recover_recorded");
   return true;
+}
+
+std::int64_t Recovery::settle_vanished(double time) {
+  std::int64_t lost = 0;
+  const std::vector<std::string> hosts = store_.vanished_hosts();
+  if (hosts.empty()) return 0;
+  for (const results::AttemptFacts& open : store_.read().open_attempts()) {
+    if (in_queue(open.begun)) continue;
+    if (std::find(hosts.begin(), hosts.end(), open.begun.host) == hosts.end()) continue;
+    conclude_orphan(store_, ingest_, runs_, open,
+                    fmt::format("{} did not renew its lease", open.begun.host), time,
+                    results::Outcome::lost);
+    ++lost;
+  }
+  store_.forget_vanished_hosts();
+  return lost;
 }
 
 Recovered Recovery::step(DeadOwner::Time now, double time) {

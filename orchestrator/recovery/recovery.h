@@ -34,6 +34,9 @@ class Recovery {
   /// Does not wait for workers to end. Returns what is complete. `time`: wall-clock seconds for the
   /// records. Throws results::Error and Error.
   Recovered step(DeadOwner::Time now, double time);
+  /// Records the attempts of vanished hosts (Store::vanished_hosts()) as lost, and returns their
+  /// number. To be called at the start.
+  std::int64_t settle_vanished(double time);
   /// True while a worker of a dead orchestrator has been asked to end but has not ended.
   bool under_way() const { return !dying_.empty(); }
   /// True if a worker of this dead orchestrator was killed but does not end. Cleaning up after the

@@ -34,6 +34,13 @@ constexpr auto kPlan = std::chrono::seconds(10);
 
 void OtherRuns::start() {
   read_inbox(context_.store, context_.options.runs);
+  const std::vector<std::string> vanished = context_.store.vanished_hosts();
+  if (!vanished.empty()) {
+    const std::int64_t lost = recovery_.settle_vanished(context_.loop.wall_seconds());
+    context_.observer.note(
+        fmt::format("took the database from {}, whose lease has ended: {} attempt(s) are lost",
+                    fmt::join(vanished, ", "), lost));
+  }
   clear_up();
   decisions_version_ = context_.store.read().data_version();
 }

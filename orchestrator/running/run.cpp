@@ -366,6 +366,7 @@ void Run::Impl::transact(EventLoop::Time now) {
 
 void Run::Impl::tick(EventLoop::Time now) {
   next_tick_ = now + kTick;
+  context_.store.renew_lease();
   // Reads events even if no watch reported any, for example on a network file system or beyond the
   // kernel's limit of watches.
   for (LiveAttempt& live : state_.attempts.all()) {

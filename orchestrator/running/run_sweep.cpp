@@ -388,7 +388,15 @@ RunResult run_sweep(sweeps::Sweep& sweep, const sweeps::Locations& locations,
   const OrchestratorLock lock(locks_folder(request.runs), options.owner, request.database,
                               sweep.name);
   const bool is_new = !std::filesystem::exists(request.database);
-  results::Store store(request.database);
+  results::OpenOptions opening;
+  opening.lease = request.lease;
+  opening.takes_ended_leases = true;
+  results::Store store(request.database, opening);
+  if (request.lease.count() > 0 && !store.alone()) {
+    throw std::invalid_argument(fmt::format(
+        "--lease: {} is on a file system of this host alone, so no other host could take it over",
+        request.database.string()));
+  }
   const sweeps::Sweep& requested = request.part ? *request.part : sweep;
   if (is_new) note_unknown_attempts(requested, request, store, observer);
   look_at_code(requested, locations, request, environment, worker, store.read(), options, observer);

@@ -31,6 +31,7 @@ struct RunRequest {
   std::int64_t gang = 1;              // --gang, as GangRequest::size
   bool one_process_a_trial = false;   // a fresh worker for each trial
   std::optional<SlurmOptions> slurm;  // workers are jobs of Slurm; absent: local
+  std::chrono::seconds lease{0};      // OpenOptions::lease
   std::string on_event;               // a shell command for each event; empty: none
   /// The part of the sweep's trials to run; absent: all. The whole sweep is recorded in any case.
   std::optional<sweeps::Sweep> part;

@@ -3,7 +3,6 @@
 
 usage: early_stops.py FOLDER_OF_PROGRAMS
 """
-import fcntl
 import json
 import shutil
 import signal
@@ -117,15 +116,6 @@ class EarlyStops(ScriptedWorld):
         report = self.petlab("report", "sweep").out
         self.assertIn(f"2 of {TRIALS} trials done ({len(losers)} stopped early)", report)
         self.assertIn("\ntrials that stopped early have no value\n", report)
-
-    def slots_free(self):
-        for path in (self.root / "slots").iterdir():
-            with open(path, "rb") as file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    return False
-        return True
 
     def run_to(self, point, *words):
         """A run that kills itself at this fault point. Waits for the end of its worker: a run that finds one still

@@ -40,7 +40,7 @@ ELSEWHERE = {
             "--nice": "orchestrator/fair_turns_test.cpp", "--slurm-poll": "end_to_end/slurm.py",
             "--slurm-idle": "end_to_end/slurm.py", "--slurm-setup": "end_to_end/slurm.py", "--detach": "end_to_end/slurm.py",
             "--on-event": "end_to_end/events.py",
-            "--resume-stopped": "end_to_end/early_stops.py"},
+            "--lease": "end_to_end/network_file_systems.py", "--resume-stopped": "end_to_end/early_stops.py"},
     "status": {"--watch": "end_to_end/live_view.py"},
     "retry": {"--declare-dead": "orchestrator/control_test.cpp", "--dead-host": "orchestrator/control_test.cpp"},
     "stop": {"--now": "orchestrator/control_test.cpp", "--db": "end_to_end/runs_folders.py",

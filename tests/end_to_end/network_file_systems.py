@@ -4,11 +4,16 @@
 usage: network_file_systems.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator. The file
 systems are faked by tests/support/fault_shim.cpp.
 """
+import contextlib
 import json
+import os
 import pathlib
+import re
 import shutil
 import signal
+import sqlite3
 import subprocess
+import time
 
 import tiny_world
 from scripted_world import METRICS, ScriptedWorld
@@ -68,6 +73,112 @@ class DecisionsDuringARun(ScriptedWorld):
         self.faults = ""
         self.assertEqual(done.code, 1, done)
         self.end_run(1)
+
+
+class Leases(ScriptedWorld):
+    """A host vanishes while its run holds the database; files say so, as another host would see them."""
+
+    def setUp(self):
+        super().setUp()
+        self.gate = self.root / "gate"
+        self.lock = self.root / "sweep.db.lock"
+        self.write_sweep(*[{"checkpoint_every": 1, "gate": str(self.gate)}] * 2)
+        self.start_leased()
+
+    def start_leased(self):
+        self.run = self.start_scripted("--lease", "10s", faults="network program=petlab")
+        self.until(lambda: (self.root / "sweep.db").exists() and
+                   len(self.query("SELECT 1 AS one FROM attempts WHERE checkpoint_step = 1 AND outcome = 'open'")) == 2)
+
+    def vanish(self, seconds):
+        """The run and its workers die on a host that last renewed its lease so long ago."""
+        self.run.kill()
+        self.end(self.run)
+        self.until(self.slots_free)
+        holder = self.lock.read_text()
+        self.assertRegex(holder, r"^\S+ process \d+ lease 10\n$")
+        self.lock.write_text("far" + holder[holder.index(" "):])
+        os.utime(self.lock, (time.time() - seconds,) * 2)
+        with contextlib.closing(sqlite3.connect(self.root / "sweep.db")) as database, database:
+            database.execute("UPDATE attempts SET host = 'far', boot_id = 'other'")
+        for log in self.root.glob("sweep.runs/*/1/attempt.jsonl"):
+            log.write_text(re.sub('"boot_id":"[^"]*"', '"boot_id":"other"',
+                                  re.sub('"host":"[^"]*"', '"host":"far"', log.read_text())))
+
+    def run_here(self):
+        return self.run_scripted(faults="network program=petlab")
+
+    def test_another_host_takes_over_when_the_lease_has_ended(self):
+        self.vanish(13)
+        self.gate.touch()
+        done = self.run_here()
+        self.assertEqual(done.code, 0, done)
+        self.assertIn("took the database from far, whose lease has ended: 2 attempt(s) are lost\n", done.err)
+        attempts = self.query("SELECT number, outcome, reason, resume_step FROM attempts ORDER BY number")
+        self.assertEqual([(row["number"], row["outcome"]) for row in attempts],
+                         [(1, "lost")] * 2 + [(2, "finished")] * 2)
+        self.assertEqual({row["reason"] for row in attempts[:2]}, {"far did not renew its lease"})
+        self.assertEqual({row["resume_step"] for row in attempts[2:]}, {1})
+        self.assertEqual(self.lock.read_text(), "")
+        self.assertEqual(self.petlab("db", "check", "--db", "sweep.db").code, 0)
+        # A worker of the vanished host finished after all: its attempt stays lost, and the result counts once.
+        late = next(self.root.glob("sweep.runs/*/1/events.jsonl"))
+        lines = late.read_text().splitlines()
+        event = {"v": 1, "seq": len(lines), "time": time.time(), "type": "finished", "step": 4}
+        late.write_text("\n".join([*lines, json.dumps(event)]) + "\n")
+        before = self.query(METRICS)
+        self.assertEqual(self.run_here().code, 0)
+        self.assertEqual(self.query(METRICS), before)
+
+    def test_no_host_takes_over_while_the_lease_may_be_renewed(self):
+        self.vanish(8)
+        done = self.run_here()
+        self.assertEqual(done.code, 1, done)
+        self.assertRegex(done.err, r"petlab: sweep\.db: far process \d+ lease 10 writes it, last at .*; on a network file "
+                                   r"system only one may: wait for it, or until it has not renewed its lease of 10 s")
+
+    def test_a_takeover_that_dies_is_completed_by_the_next_run(self):
+        self.vanish(13)
+        self.gate.touch()
+        before = self.environment
+        self.environment = lambda: before() | {"PETLAB_FAULT_POINT": "recover_logged:1"}
+        done = self.run_here()
+        self.environment = before
+        self.assertEqual(done.code, -signal.SIGKILL, done)
+        self.assertIn("after far", self.lock.read_text())
+        self.assertEqual(self.run_here().code, 0)
+        self.assertEqual(self.query("SELECT outcome, count(*) AS n FROM attempts GROUP BY outcome"),
+                         [{"outcome": "finished", "n": 2}, {"outcome": "lost", "n": 2}])
+        self.assertEqual(self.petlab("db", "check", "--db", "sweep.db").code, 0)
+
+    def test_a_run_whose_database_was_taken_over_writes_nothing_more(self):
+        size = (self.root / "sweep.db").stat().st_size
+        before = self.query(METRICS)
+        self.lock.write_text("near process 5 lease 10\n")
+        done = self.end(self.run, timeout=30)
+        self.assertEqual(done.code, 1, done)
+        self.assertIn("near process 5 lease 10 has the database now, because this run did not renew its lease", done.err)
+        self.assertEqual((self.query(METRICS), (self.root / "sweep.db").stat().st_size), (before, size))
+
+    def test_a_run_that_was_suspended_for_its_lease_ends(self):
+        self.run.send_signal(signal.SIGSTOP)
+        time.sleep(10.5)
+        self.run.send_signal(signal.SIGCONT)
+        done = self.end(self.run, timeout=30)
+        self.assertEqual(done.code, 1, done)
+        self.assertRegex(done.err, r"sweep\.db\.lock: the lease of 10 s ended \d s ago")
+        self.gate.touch()
+        self.assertEqual(self.run_here().code, 0)
+        self.assertEqual(self.petlab("db", "check", "--db", "sweep.db").code, 0)
+
+
+class LocalLease(ScriptedWorld):
+    def test_a_lease_needs_a_database_that_other_hosts_can_open(self):
+        self.write_sweep({})
+        done = self.run_scripted("--lease", "10m")
+        self.assertEqual(done.code, 2, done)
+        self.assertIn("--lease: sweep.db is on a file system of this host alone", done.err)
+        self.assertIn("must be at least 10 s", self.run_scripted("--lease", "9s").err)
 
 
 class ReadOnly(ScriptedWorld):

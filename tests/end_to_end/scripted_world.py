@@ -3,6 +3,7 @@
 A trial's `user` field scripts the worker (tests/orchestrator/scripted_worker.cpp). Faults are rules of
 tests/support/fault_shim.cpp.
 """
+import fcntl
 import json
 import pathlib
 import signal
@@ -50,6 +51,16 @@ class ScriptedWorld(TinyWorld):
 
     def run_scripted(self, *words, faults="", slots=2):
         return self.end(self.start_scripted(*words, faults=faults, slots=slots))
+
+    def slots_free(self):
+        """Whether all workers have ended, also those of a killed run."""
+        for path in (self.root / "slots").iterdir():
+            with open(path, "rb") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return False
+        return True
 
     def start_scripted(self, *words, faults="", slots=2, **options):
         self.faults = faults

@@ -135,9 +135,54 @@ TEST_CASE("On a network file system one process at a time writes, and others can
                             ", or, if elsewhere is dead, run petlab retry --dead-host elsewhere"));
   release_database_of("elsewhere", file);
   { const Store store(file, shared); }
+  CHECK(testing::read_file(folder.path() / "petlab.db.lock").empty());
   // As if the database was copied to a local disk.
   { const Store store(file); }
   CHECK(testing::read_file(file).at(18) == 2);
+}
+
+TEST_CASE(
+    "A run takes a database from a host whose lease has ended, until it has settled its attempts",
+    "[results]") {
+  const TempDir folder;
+  const auto file = folder.path() / "petlab.db";
+  const auto lock = folder.path() / "petlab.db.lock";
+  OpenOptions shared;
+  shared.journal = OpenOptions::Journal::rollback;
+  { const Store store(file, shared); }
+  OpenOptions run = shared;
+  run.takes_ended_leases = true;
+  run.lease = std::chrono::seconds(600);
+  const auto written_ago = [&](int seconds) {
+    std::filesystem::last_write_time(
+        lock, std::filesystem::file_time_type::clock::now() - std::chrono::seconds(seconds));
+  };
+  folder.write("petlab.db.lock", "far process 7 lease 100\n");
+  written_ago(120);
+  const auto held = Catch::Matchers::EndsWith(
+      "wait for it, or until it has not renewed its lease of 100 s for long enough");
+  CHECK_THROWS_WITH(Store(file, run), held);
+  written_ago(130);
+  CHECK_THROWS_WITH(Store(file, shared), held);
+  const std::vector<std::string> far = {"far"};
+  {
+    Store store(file, run);
+    CHECK(store.vanished_hosts() == far);
+    CHECK(testing::read_file(lock).find(" lease 600\nafter far\n") != std::string::npos);
+  }
+  CHECK(testing::read_file(lock) == "\nafter far\n");
+  // A second host vanishes before the first is settled.
+  folder.write("petlab.db.lock", "off process 8 lease 100\nafter far\n");
+  written_ago(130);
+  {
+    Store store(file, run);
+    CHECK(store.vanished_hosts() == std::vector<std::string>{"far", "off"});
+    store.forget_vanished_hosts();
+    CHECK(store.vanished_hosts().empty());
+    // Another process takes it in turn: nothing is left of this one's.
+    folder.write("petlab.db.lock", "far process 9 lease 100\n");
+  }
+  CHECK(testing::read_file(lock) == "far process 9 lease 100\n");
 }
 
 TEST_CASE("Writers killed at any moment leave an intact database", "[results]") {
