@@ -57,6 +57,10 @@ struct MemoryEstimate {
 /// all of them keep; updates and evaluations are one after another.
 std::int64_t gang_memory(std::span<const MemoryEstimate> trials);
 
+/// Adds a margin to a measured or estimated peak: another seed draws other batches, and GPU
+/// contexts differ a little.
+constexpr std::int64_t with_margin(std::int64_t peak_mib) { return peak_mib + peak_mib / 10 + 64; }
+
 /// Converts bytes to MiB, rounded up.
 std::int64_t to_mib(std::int64_t bytes);
 

@@ -32,7 +32,7 @@ bool Gangs::has_memory(const std::vector<std::size_t>& gang, std::size_t candida
   };
   for (const std::size_t trial : gang) add(trial);
   add(candidate);
-  return sweeps::to_mib(sweeps::gang_memory(estimates)) <= most_mib;
+  return sweeps::with_margin(sweeps::to_mib(sweeps::gang_memory(estimates))) <= most_mib;
 }
 
 }  // namespace petlab::orchestrator

@@ -12,10 +12,6 @@ namespace {
 
 constexpr auto kLookForRoom = std::chrono::milliseconds(200);
 
-// Adds a margin to a measured or estimated peak: another seed draws other batches, and GPU contexts
-// differ a little.
-std::int64_t with_margin(std::int64_t peak_mib) { return peak_mib + peak_mib / 10 + 64; }
-
 // The memory of a worker has settled when it has not grown for this part of its steps, or when it
 // has written a checkpoint, since it has evaluated by then.
 constexpr std::int64_t kSettledParts = 20;
@@ -30,7 +26,8 @@ constexpr std::int64_t kAllMemory = std::numeric_limits<std::int64_t>::max();
 std::optional<std::int64_t> Shares::memory_of(std::size_t trial) const {
   const std::optional<std::int64_t> measured = state_.trials.shapes().memory_mib(trial);
   const std::optional<std::int64_t>& expected = context_.options.trial_memory_mib;
-  const std::optional<std::int64_t> memory = measured   ? std::optional(with_margin(*measured))
+  const std::optional<std::int64_t> memory = measured
+                                                 ? std::optional(sweeps::with_margin(*measured))
                                              : expected ? expected
                                                         : estimated(trial);
   if (memory && *memory > devices_.largest_share_mib()) return std::nullopt;
@@ -43,7 +40,7 @@ std::optional<std::int64_t> Shares::estimated(std::size_t trial) const {
   if (is_new) {
     const sweeps::MemoryEstimate estimate = sweeps::estimate_memory(
         context_.sweep, state_.trials.at(trial).what->config, sweeps::MemoryDevice::gpu);
-    found->second = with_margin(sweeps::to_mib(estimate.total()));
+    found->second = sweeps::with_margin(sweeps::to_mib(estimate.total()));
   }
   return found->second;
 }
@@ -169,7 +166,7 @@ void Shares::memory_reported(LiveAttempt& live, WorkerSlot& slot, const IngestUp
   if (slot.share.whole || !(settles || grew)) return;
   state_.slots.report_front(slot);
   const std::int64_t reserved = devices_.share(slot.name).memory_mib;
-  resize(slot, reported.settled ? with_margin(peak) : std::max(reserved, peak), &live);
+  resize(slot, reported.settled ? sweeps::with_margin(peak) : std::max(reserved, peak), &live);
 }
 
 // Reserves `wanted`, or more if another trial in the worker's line needs it, not counting `except`.
