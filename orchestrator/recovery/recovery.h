@@ -34,8 +34,8 @@ class Recovery {
   /// Does not wait for workers to end. Returns what is complete. `time`: wall-clock seconds for the
   /// records. Throws results::Error and Error.
   Recovered step(DeadOwner::Time now, double time);
-  /// Records the attempts of vanished hosts (Store::vanished_hosts()) as lost, and returns their
-  /// number. To be called at the start.
+  /// Closes the attempts of vanished hosts (Store::vanished_hosts()), and returns their number:
+  /// those that had not finished are lost. To be called at the start.
   std::int64_t settle_vanished(double time);
   /// True while a worker of a dead orchestrator has been asked to end but has not ended.
   bool under_way() const { return !dying_.empty(); }

@@ -38,7 +38,7 @@ void OtherRuns::start() {
   if (!vanished.empty()) {
     const std::int64_t lost = recovery_.settle_vanished(context_.loop.wall_seconds());
     context_.observer.note(
-        fmt::format("took the database from {}, whose lease has ended: {} attempt(s) are lost",
+        fmt::format("took the database from {}, whose lease has ended: closed {} attempt(s)",
                     fmt::join(vanished, ", "), lost));
   }
   clear_up();

@@ -113,7 +113,7 @@ class Leases(ScriptedWorld):
         self.gate.touch()
         done = self.run_here()
         self.assertEqual(done.code, 0, done)
-        self.assertIn("took the database from far, whose lease has ended: 2 attempt(s) are lost\n", done.err)
+        self.assertIn("took the database from far, whose lease has ended: closed 2 attempt(s)\n", done.err)
         attempts = self.query("SELECT number, outcome, reason, resume_step FROM attempts ORDER BY number")
         self.assertEqual([(row["number"], row["outcome"]) for row in attempts],
                          [(1, "lost")] * 2 + [(2, "finished")] * 2)
