@@ -313,7 +313,7 @@ void add_advanced_options(CLI::App& app, RunArguments& arguments) {
   advanced(add_duration(app, "--grace", arguments.grace,
                         "time to end before a worker is killed (default: 10s)"));
   advanced(add_duration(app, "--lease", arguments.lease,
-                        "let another host take over if this one vanishes so long"));
+                        "let others continue if this host vanishes this long"));
   advanced(app.add_option("--on-event", arguments.on_event,
                           "pipe events to a command (default: PETLAB_ON_EVENT)"))
       ->type_name("COMMAND");
