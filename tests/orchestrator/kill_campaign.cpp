@@ -560,7 +560,7 @@ class Campaign {
   // gangs.
   bool knew_no_gangs() const {
     return options_.gang > 1 &&
-           log_.find("--describe ended with signal 9", log_checked_) != std::string::npos;
+           log_.find("--describe was killed by signal 9", log_checked_) != std::string::npos;
   }
 
   // Waits mostly up to the pace, sometimes longer so that trials progress. Returns true once all
