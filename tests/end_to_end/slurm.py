@@ -276,10 +276,12 @@ class Workers(SlurmCase):
         done = self.end(self.begin("--slots", "1", "--slurm-time", "1"), timeout=300)
         self.check_complete(done, 2)
         rows = self.query(ATTEMPTS.replace("ORDER BY", "WHERE seed = 2 ORDER BY"))
-        self.assertEqual([row["outcome"] for row in rows], ["stopped", "finished"])
-        self.assertIn("time limit", rows[0]["reason"])
-        self.assertGreater(rows[1]["resume_step"], 20)
-        self.assertNotEqual(rows[0]["job"], rows[1]["job"])
+        # On a busy machine, a later job may be too short as well.
+        self.assertEqual(rows[-1]["outcome"], "finished", rows)
+        self.assertEqual({row["outcome"] for row in rows[:-1]}, {"stopped"}, rows)
+        self.assertIn("time limit", rows[0]["reason"], rows)
+        self.assertGreater(rows[-1]["resume_step"], 20, rows)
+        self.assertNotEqual(rows[0]["job"], rows[1]["job"], rows)
 
     def test_a_job_that_gets_no_trial_ends_and_another_trains_the_retry(self):
         self.sweep(2, "{steps: 4, step_ms: 100}",
