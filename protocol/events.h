@@ -63,7 +63,7 @@ struct Failed {
   std::string kind = "error";
   bool operator==(const Failed&) const = default;
 };
-/// The worker stopped the trial, as petlab asked (TrialDirectory::stop), and goes on with others.
+/// The worker stopped this trial alone, as petlab asked (TrialDirectory::stop).
 struct Stopped {
   std::int64_t step = 0;
   bool operator==(const Stopped&) const = default;

@@ -66,8 +66,8 @@ struct Blame {
   LaunchBlame launch = LaunchBlame::none;
 };
 
-/// The ending of an attempt that its worker stopped alone, to go on with others. `asked`: whether
-/// petlab had asked for it. `time` is not set.
+/// The ending of an attempt of a trial that its worker stopped while others continue. `asked`:
+/// whether petlab had asked for it. `time` is not set.
 results::Ending ending_of_stopped(Verdict verdict, bool asked);
 
 /// `attempts` are in the order in which the worker was given them.

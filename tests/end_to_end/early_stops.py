@@ -76,7 +76,7 @@ class EarlyStops(ScriptedWorld):
         self.assertEqual(done.code, 0, done)
         self.assertIn(f"{TRIALS - len(losers)} of {TRIALS} done, 0 running, 0 failed, {len(losers)} stopped early",
                       done.err)
-        # A stopped trial leaves its worker, which goes on.
+        # One worker trained them all: a stopped trial leaves it.
         self.assertEqual(self.query("SELECT count(DISTINCT worker_pid) AS n FROM attempts"), [{"n": 1}])
         stops = self.stops()
         self.assertEqual({row["trial_id"] for row in stops}, losers)

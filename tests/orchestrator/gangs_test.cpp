@@ -99,7 +99,7 @@ TEST_CASE("A time limit holds for a trial alone", "[orchestrator]") {
   CHECK(count(sweep, "outcome = 'timed_out'") == 1);
 }
 
-TEST_CASE("A failed trial leaves its gang, and the others go on", "[orchestrator]") {
+TEST_CASE("A failed trial leaves its gang, and the others continue", "[orchestrator]") {
   const testing::ScriptedSweep sweep(trials(3, {", behaviour: error, attempts: 99"}));
   CHECK(sweep.run("--slots 1 --gang 3").exit_code == 1);
   CHECK(count(sweep, "outcome = 'finished' AND number = 1") == 2);
@@ -115,7 +115,7 @@ TEST_CASE("A gang that fails together is tried again one by one", "[orchestrator
   CHECK(sweep.number(std::string(kOverlaps) + " AND a.number = 2") == 0);
 }
 
-TEST_CASE("A cancelled trial leaves its gang, and the others go on", "[orchestrator]") {
+TEST_CASE("A cancelled trial leaves its gang, and the others continue", "[orchestrator]") {
   // A worker that cannot stop a single trial stops, and the others resume.
   const bool stops_whole = GENERATE(false, true);
   const testing::ScriptedSweep sweep(trials(3, {", steps: 400", ", steps: 50", ", steps: 50"}));

@@ -17,7 +17,7 @@ namespace petlab::trainer {
 
 /// Trains one trial, or a gang of them on one pass of the frozen backbone (reference/method.md,
 /// "GLUE protocol"): epochs with a validation after each, selection of the best, and its test. A
-/// trial of a gang leaves it when it is trained, fails or is told to stop; the others continue. The
+/// trial of a gang leaves it when it is trained, fails or is to stop; the others continue. The
 /// numbers depend only on the configuration, the data and the numerics; a run restored from a
 /// checkpoint continues with the same numbers.
 class TrainingLoop {
@@ -50,9 +50,9 @@ class TrainingLoop {
   /// Does trial k's `work`, unless it has left. A result that is not finite ends this trial.
   template <typename Work>
   void for_trial(std::size_t k, Work work);
-  /// The trials that are told to stop leave.
+  /// Lets the trials leave that are to stop.
   void stop_trials();
-  /// Trial k leaves: trained and tested, failed, or told to stop.
+  /// Trial k leaves: trained and tested, failed, or stopped.
   void leave(std::size_t k, const std::exception_ptr& failure);
   void train_step();
   /// The losses of the steps since the last call, (steps, trials in training). Waits for the

@@ -31,7 +31,7 @@ struct LoopObserver {
   /// Asked before each step: whether the trial is to leave the loop. Needs on_end.
   std::function<bool()> is_to_stop;
   /// Called when the trial leaves the loop: trained and tested (nullptr), failed with NotFinite, or
-  /// told to stop (Interrupted).
+  /// stopped (Interrupted).
   std::function<void(const std::exception_ptr& failure)> on_end;
 };
 

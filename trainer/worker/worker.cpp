@@ -274,7 +274,7 @@ class AttemptRun {
   }
 
   const Placement& placement() const { return placement_; }
-  /// Absent while the attempt goes on.
+  /// Absent until the attempt is over.
   const std::optional<TrialOutcome>& outcome() const { return outcome_; }
 
  private:

@@ -197,7 +197,7 @@ class Trial:
 
         Trial.checkpoint then does not return, so a loop only needs `if trial.stopping or step % 100
         == 0: trial.checkpoint(step, state)`. petlab may stop the worker, or this trial alone: the
-        worker then goes on with the next.
+        worker then trains the next one.
         """
         now = time.monotonic()
         if not self._told_to_stop and now - self._looked_at >= _LOOK_SECONDS:

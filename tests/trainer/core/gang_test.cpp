@@ -186,7 +186,7 @@ TEST_CASE("a trial that fails leaves its gang, and the others continue", "[train
   }
 }
 
-TEST_CASE("a trial that is told to stop leaves its gang, resumes alone, and the others continue",
+TEST_CASE("a stopped trial leaves its gang and resumes alone, and the others continue",
           "[trainer]") {
   const TinyWorld world;
   BackboneStore backbones;

@@ -40,6 +40,19 @@ protocol::TrialFile trial_of(const TinyWorld& world, const Variant& variant) {
 
 using metrics::MaskKind;
 
+/// Three attempts of adapters that fit one gang; the second has `epochs` of its own, if not 0.
+std::vector<std::filesystem::path> three_attempts(const TinyWorld& world, std::int64_t epochs = 0) {
+  std::vector<std::filesystem::path> folders;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    protocol::TrialFile trial = world.trial("adapter");
+    trial.trial_id = "trial-" + std::to_string(seed);
+    trial.config.seed = {seed};
+    if (seed == 2 && epochs > 0) trial.config.training.epochs = epochs;
+    folders.push_back(world.attempt("runs", trial));
+  }
+  return folders;
+}
+
 }  // namespace
 
 TEST_CASE("the trainer has the catalog's modules in its order", "[trainer]") {
@@ -371,17 +384,9 @@ TEST_CASE("the trials of a line are trained together, each with events, checkpoi
   CHECK(losses(resumed) == Approx(losses(alone)).epsilon(1e-3));
 }
 
-TEST_CASE("a worker stops the trial that a file asks for, and goes on with the others",
-          "[trainer]") {
+TEST_CASE("a worker stops the trial that a file asks for, and trains the others", "[trainer]") {
   const TinyWorld world;
-  std::vector<std::filesystem::path> folders;
-  for (const std::uint64_t seed : {1, 2, 3}) {
-    protocol::TrialFile trial = world.trial("adapter");
-    trial.trial_id = "trial-" + std::to_string(seed);
-    trial.config.seed = {seed};
-    if (seed == 2) trial.config.training.epochs = 100000;
-    folders.push_back(world.attempt("runs", trial));
-  }
+  const std::vector<std::filesystem::path> folders = three_attempts(world, 100000);
   BackboneStore backbones;
   std::ostringstream log;
   std::atomic<bool> stop{false};
@@ -405,13 +410,7 @@ TEST_CASE("a worker stops the trial that a file asks for, and goes on with the o
 TEST_CASE("a failure of trials that are trained together is of kind gang, of the last one its own",
           "[trainer]") {
   const TinyWorld world;
-  std::vector<std::filesystem::path> folders;
-  for (const std::uint64_t seed : {1, 2, 3}) {
-    protocol::TrialFile trial = world.trial("adapter");
-    trial.trial_id = "trial-" + std::to_string(seed);
-    trial.config.seed = {seed};
-    folders.push_back(world.attempt("runs", trial));
-  }
+  const std::vector<std::filesystem::path> folders = three_attempts(world);
   const auto kinds_of = [&](std::size_t trials) {
     std::vector<std::filesystem::path> some(folders.begin(), folders.begin() + trials);
     BackboneStore backbones;
