@@ -329,7 +329,11 @@ void add_slurm_options(CLI::App& app, RunArguments& arguments) {
       app.add_option("--slurm-partition", arguments.slurm.partition, "as sbatch --partition"));
   for_slurm(app.add_option("--slurm-account", arguments.slurm.account, "as sbatch --account"));
   for_slurm(app.add_option("--slurm-gpus", arguments.slurm.gpus,
-                           "GPUs per job, N or TYPE:N (default: none)"));
+                           "GPUs per worker, N or TYPE:N (default: none)"));
+  for_slurm(app.add_option("--slurm-exclusive", arguments.slurm.node_workers,
+                           "give each job a whole node, with N of the --slots workers"))
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
   for_slurm(app.add_option("--slurm-time", arguments.slurm.time,
                            "as sbatch --time; another job resumes what it cuts off"));
   for_slurm(app.add_option("--slurm-arg", arguments.slurm.arguments,
@@ -342,8 +346,9 @@ void add_slurm_options(CLI::App& app, RunArguments& arguments) {
       ->type_name("COMMAND")
       ->type_size(1)
       ->allow_extra_args(false);
-  for_slurm(app.add_flag("--detach", arguments.detach,
-                         "give all trials to --slots jobs, and end; the same command adopts them"));
+  for_slurm(
+      app.add_flag("--detach", arguments.detach,
+                   "give all trials to --slots workers, and end; the same command adopts them"));
   for_slurm(add_duration(app, "--slurm-poll", arguments.slurm_poll,
                          "interval between squeue calls (default: 5s)"));
   for_slurm(add_duration(app, "--slurm-idle", arguments.slurm_idle,

@@ -142,10 +142,13 @@ class SharedDevices {
 
 /// A job that a dead orchestrator left.
 struct LeftJob {
-  std::string name;       // for the launcher
-  std::int64_t task = 0;  // likewise
-  std::string number;     // likewise; empty: not recorded
-  std::string job;        // as Worker::launch() names it, and its host; empty: it has not begun
+  // for the launcher
+  std::string name;
+  std::int64_t task = 0;
+  std::int64_t array_task = 0;
+  bool shares_job = false;
+  std::string number;  // empty: not recorded
+  std::string job;     // as Worker::launch() names it, and its host; empty: it has not begun
   std::string host;
   std::vector<std::filesystem::path> given;
   bool has_others = false;  // it also has attempts that this run does not watch
@@ -159,6 +162,8 @@ struct LeftJob {
 class JobQueue {
  public:
   virtual ~JobQueue() = default;
+  /// The number of workers that share a job.
+  virtual std::int64_t workers_of_job() const { return 1; }
   /// Submits the noted jobs. Called at the end of each turn.
   virtual void flush() = 0;
   /// The jobs of a dead orchestrator that were given attempts, with their attempt folders in order.

@@ -37,11 +37,15 @@ std::int64_t Claims::slots_missing(EventLoop::Time now) const {
       context_.options.detach) {
     return missing;
   }
-  // Jobs stay, so no more of them wait in the queue than the cluster has shown to run.
+  // Jobs stay, so no more of them wait in the queue than the cluster has shown to run. Their number
+  // is whole.
   const std::int64_t waiting = std::count_if(
       state_.slots.all().begin(), state_.slots.all().end(),
       [](const auto& entry) { return !entry.second.has_worker() || entry.second.waits(); });
-  return std::min(missing, std::max(kMostWaitingJobs, state_.slots.size() - waiting) - waiting);
+  const std::int64_t of_job = context_.launcher.queue()->workers_of_job();
+  const std::int64_t more =
+      std::max(kMostWaitingJobs * of_job, state_.slots.size() - waiting) - waiting;
+  return std::min(missing, more - more % of_job);
 }
 
 void Claims::acquire_slots(const std::function<bool()>& may_take) {

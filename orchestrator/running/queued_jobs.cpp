@@ -17,7 +17,7 @@ namespace petlab::orchestrator {
 
 void QueuedJobs::adopt_orphans() {
   if (!std::exchange(removed_left_, true)) remove_left();
-  jobs_adopted_ = 0;
+  jobs_adopted_.clear();
   const auto wanted = [this](const results::AttemptFacts& attempt) {
     return state_.trials.find(attempt.attempt.trial_id) ||
            (attempt.begun.sweep == context_.sweep.name &&
@@ -46,8 +46,9 @@ void QueuedJobs::adopt_orphans() {
     }
     orphans_.push_back(std::move(orphans));
   }
-  if (jobs_adopted_ > 0) {
-    context_.observer.note(fmt::format("adopted {} job(s) of a dead petlab run", jobs_adopted_));
+  if (!jobs_adopted_.empty()) {
+    context_.observer.note(
+        fmt::format("adopted {} job(s) of a dead petlab run", jobs_adopted_.size()));
   }
   if (!strays_.empty()) {
     context_.observer.note(fmt::format(
@@ -140,7 +141,7 @@ void QueuedJobs::adopt(LeftJob& job, OpenAttempts& open) {
     adopt_stray(job, name, std::move(attempts));
   } else {
     adopt(job, name, attempts);
-    ++jobs_adopted_;
+    jobs_adopted_.emplace(job.name, job.array_task);
   }
   fault_point("adopted");
 }

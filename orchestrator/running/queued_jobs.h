@@ -6,7 +6,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "orchestrator/recovery/adoption.h"
@@ -66,7 +68,7 @@ class QueuedJobs {
   std::list<Orphans> orphans_;  // held until the end
   std::list<Stray> strays_;
   bool removed_left_ = false;
-  std::int64_t jobs_adopted_ = 0;
+  std::set<std::pair<std::string, std::int64_t>> jobs_adopted_;  // by submission and number there
 };
 
 }  // namespace petlab::orchestrator

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "orchestrator/host/fault_point.h"
@@ -215,18 +217,18 @@ bool Run::Impl::handed_out() const {
 
 // The jobs end after what they have.
 void Run::Impl::detach() {
-  std::int64_t jobs = 0;
+  std::set<std::string> jobs;
   std::size_t trials = 0;
   for (auto& [name, slot] : state_.slots.all()) {
     if (slot.given.empty()) continue;
     slot.close(context_.loop.now());
-    ++jobs;
+    jobs.insert(slot.worker().launch().job);
     trials += slot.given.size();
   }
   const std::size_t waiting = state_.trials.schedule().waiting();
   context_.observer.note(fmt::format(
       "{} trial(s) are with {} job(s){}; run the same command again to record their results",
-      trials, jobs, waiting > 0 ? fmt::format(", {} wait until these end", waiting) : ""));
+      trials, jobs.size(), waiting > 0 ? fmt::format(", {} wait until these end", waiting) : ""));
 }
 
 bool Run::Impl::finished() const {

@@ -270,6 +270,7 @@ std::unique_ptr<Launcher> make_launcher(asio::io_context& loop, const RunRequest
     slurm.owner = options.owner;
     slurm.sweep = sweep.name;
     slurm.threads = static_cast<int>(options.threads);
+    slurm.detach = options.detach;
     slurm.one_trial_a_job = request.one_process_a_trial;
     slurm.note = [&observer](const std::string& line) { observer.note(line); };
     return make_slurm_launcher(loop, std::move(slurm));

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
+#include <charconv>
 #include <utility>
 
 #include "orchestrator/host/error.h"
@@ -15,20 +15,27 @@ namespace {
 
 // sbatch itself retries for two minutes while the cluster has too many jobs.
 constexpr auto kSubmitLimit = std::chrono::minutes(5);
-constexpr std::int64_t kMostTasks = 1000;
+constexpr std::int64_t kMostOfArray = 1000;
 constexpr auto kLongestPause = std::chrono::seconds(60);
 constexpr int kRefusalsAfterSuccess = 8;
+
+// "a100:2" for four workers -> "a100:8"
+std::string gpus_of_job(const std::string& gpus, std::int64_t workers) {
+  const std::size_t colon = gpus.rfind(':');
+  const std::size_t digits = colon == std::string::npos ? 0 : colon + 1;
+  std::int64_t count = 0;
+  const char* end = gpus.data() + gpus.size();
+  const auto parsed = std::from_chars(gpus.data() + digits, end, count);
+  return parsed.ec == std::errc() && parsed.ptr == end
+             ? fmt::format("{}{}", gpus.substr(0, digits), count * workers)
+             : fmt::format("{}:{}", gpus, workers);  // only a type: one GPU of it
+}
 
 }  // namespace
 
 void SlurmHandingIn::withdraw_queued(SlurmJob& job) {
   std::erase(queue_, &job);
-  job.become(SlurmJob::At::over);
-  boost::asio::post(context_.loop, [this, key = SlurmJobs::key_of(job)] {
-    if (SlurmJob* found = jobs_.find(key)) {
-      jobs_.finish(*found, {TakenAway{"withdrawn before it was submitted to Slurm"}, ""});
-    }
-  });
+  jobs_.finish_soon(job, "withdrawn before it was submitted to Slurm");
 }
 
 void SlurmHandingIn::forget(SlurmJob& job) {
@@ -45,8 +52,8 @@ void SlurmHandingIn::flush() {
   submit();
 }
 
-std::string SlurmHandingIn::number_in(const std::string& array, std::int64_t task) const {
-  return limits_ && limits_->max_array_size == 0 ? array : fmt::format("{}_{}", array, task);
+std::string SlurmHandingIn::number_in(const std::string& array, std::int64_t array_task) const {
+  return limits_ && limits_->max_array_size == 0 ? array : fmt::format("{}_{}", array, array_task);
 }
 
 void SlurmHandingIn::ask_limits() {
@@ -55,7 +62,7 @@ void SlurmHandingIn::ask_limits() {
     busy_ = false;
     if (answer.exit_code == 0) {
       limits_ = parse_config(answer.output);
-      tasks_ = most_tasks();
+      most_jobs_ = most_jobs();
       context_.note_answer();
       flush();
     } else {
@@ -65,22 +72,24 @@ void SlurmHandingIn::ask_limits() {
   });
 }
 
-std::int64_t SlurmHandingIn::most_tasks() const {
+std::int64_t SlurmHandingIn::most_jobs() const {
   return std::clamp<std::int64_t>(std::min(limits_->max_array_size, limits_->max_job_count / 2), 1,
-                                  kMostTasks);
+                                  kMostOfArray);
 }
 
 std::vector<std::string> SlurmHandingIn::sbatch_words(const Submission& submission) const {
   const SlurmOptions& options = context_.options;
   const std::filesystem::path folder = submission_folder(options.runs, submission.id);
-  std::vector<std::string> words = {"sbatch", "--nodes=1", "--ntasks=1",
+  const std::int64_t workers = submission.tasks_of_job;
+  std::vector<std::string> words = {"sbatch", "--nodes=1", fmt::format("--ntasks={}", workers),
                                     fmt::format("--cpus-per-task={}", options.threads)};
+  if (options.node_workers > 0) words.push_back("--exclusive");
   const auto add = [&](const char* option, const std::string& value) {
     if (!value.empty()) words.push_back(fmt::format("--{}={}", option, value));
   };
   add("partition", options.partition);
   add("account", options.account);
-  add("gres", options.gpus.empty() ? "" : "gpu:" + options.gpus);
+  add("gres", options.gpus.empty() ? "" : "gpu:" + gpus_of_job(options.gpus, workers));
   add("time", options.time);
   // A requeued job would find its task begun. petlab submits a new job instead.
   words.push_back("--no-requeue");
@@ -88,36 +97,54 @@ std::vector<std::string> SlurmHandingIn::sbatch_words(const Submission& submissi
   // sbatch uses only the last --exclude, so this one includes the user's hosts.
   if (!context_.disabled.empty()) add("exclude", context_.excluded_hosts());
   const bool arrays = limits_->max_array_size > 0;
-  if (arrays) words.push_back(fmt::format("--array=0-{}", submission.tasks - 1));
+  if (arrays) words.push_back(fmt::format("--array=0-{}", submission.jobs() - 1));
   words.push_back("--parsable");
   words.push_back("--job-name=" + submission.id);
   words.push_back("--comment=petlab run of sweep " + options.sweep);
   words.push_back("--chdir=" + folder.string());
-  words.push_back("--output=" + (folder / (arrays ? "%a.out" : "0.out")).string());
+  // With several workers, each has an output of its own.
+  const std::string output =
+      fmt::format("{}{}.out", workers > 1 ? "job-" : "", arrays ? "%a" : "0");
+  words.push_back("--output=" + (folder / output).string());
   words.push_back((folder / "job.sh").string());
   return words;
 }
 
+// The number of workers in the next submission. While other jobs run, their workers take the
+// trials, so no job takes a node for only a part of the workers that fit there.
+std::int64_t SlurmHandingIn::next_tasks() const {
+  const std::int64_t of_job = std::max(1, context_.options.node_workers);
+  const auto queued = static_cast<std::int64_t>(queue_.size());
+  const bool others_work =
+      std::any_of(jobs_.all().begin(), jobs_.all().end(), [](const SlurmJob* job) {
+        return job->at() == SlurmJob::At::job && job->shares_job && job->ran && !job->is_to_end();
+      });
+  return std::min(most_jobs_ * of_job,
+                  others_work && !context_.options.detach ? queued - queued % of_job : queued);
+}
+
 void SlurmHandingIn::submit() {
-  const auto count = static_cast<std::size_t>(
-      std::min<std::int64_t>(tasks_, static_cast<std::int64_t>(queue_.size())));
   const SlurmOptions& options = context_.options;
   Submission submission;
+  submission.tasks = next_tasks();
+  if (submission.tasks == 0) return;
+  submission.tasks_of_job = std::max(1, options.node_workers);
   submission.id = submission_id(options.owner, ++submissions_);
-  submission.tasks = static_cast<std::int64_t>(count);
-  for (std::size_t task = 0; task < count; ++task) {
+  for (std::int64_t task = 0; task < submission.tasks; ++task) {
     SlurmJob* job = queue_.front();
     queue_.pop_front();
     if (!job->submission.empty()) jobs_.leave(*job);
     job->become(SlurmJob::At::submitting);
     job->submission = submission.id;
-    job->task = static_cast<std::int64_t>(task);
+    job->task = task;
+    job->array_task = task / submission.tasks_of_job;
+    job->shares_job = submission.tasks_of_job > 1;
     in_sbatch_.push_back(job);
   }
-  jobs_.open_tasks(submission.id, static_cast<std::int64_t>(count));
-  write_submission(
-      options.runs, submission,
-      {options.worker, options.threads, options.one_trial_a_job, options.idle, options.setup});
+  jobs_.open_tasks(submission.id, submission.tasks);
+  write_submission(options.runs, submission,
+                   {options.worker, options.threads, options.gpus, options.one_trial_a_job,
+                    options.idle, options.setup});
   fault_point("submission_written");
   busy_ = true;
   const std::string id = submission.id;
@@ -151,13 +178,13 @@ void SlurmHandingIn::submitted(const std::string& id, base::ChildAnswer answer) 
 void SlurmHandingIn::accepted(const std::vector<SlurmJob*>& jobs, const std::string& number) {
   refusals_ = 0;
   any_accepted_ = true;
-  tasks_ = std::min(most_tasks(), tasks_ * 2);
+  most_jobs_ = std::min(most_jobs(), most_jobs_ * 2);
   if (!jobs.empty()) {
     const std::string& cluster = context_.options.cluster;
     write_number(context_.options.runs, jobs.front()->submission,
                  cluster.empty() ? number : number + ";" + cluster);
   }
-  for (SlurmJob* job : jobs) jobs_.becomes_job(*job, number_in(number, job->task));
+  for (SlurmJob* job : jobs) jobs_.becomes_job(*job, number_in(number, job->array_task));
   watch();
   flush();
 }
@@ -178,9 +205,8 @@ void SlurmHandingIn::refused(const std::vector<SlurmJob*>& jobs, const std::stri
   for (SlurmJob* job : jobs) {
     if (job->is_to_end()) withdraw_queued(*job);
   }
-  if (tasks_ > 1) {
-    tasks_ = std::min<std::int64_t>(tasks_, static_cast<std::int64_t>(jobs.size())) / 2;
-    tasks_ = std::max<std::int64_t>(1, tasks_);
+  if (most_jobs_ > 1 && !jobs.empty()) {
+    most_jobs_ = std::max<std::int64_t>(1, std::min(most_jobs_, jobs.back()->array_task + 1) / 2);
   }
   if (std::exchange(refused_text_, why) != why) {
     context_.note(fmt::format("sbatch rejects more jobs ({}); retrying later with fewer", why));

@@ -26,7 +26,7 @@ class SlurmHandingIn {
   void forget(SlurmJob& job);
   /// Submits the queued jobs, unless a command is running or a retry must wait.
   void flush();
-  /// "12_3" for task 3 of array 12; "12" if Slurm has no arrays.
+  /// "12_3" for job 3 of array 12; "12" if Slurm has no arrays.
   std::string number_in(const std::string& array, std::int64_t task) const;
 
   // Set by the launcher. `watch` starts polling for submitted jobs. `lost` looks for a submission
@@ -36,8 +36,9 @@ class SlurmHandingIn {
 
  private:
   void ask_limits();
-  std::int64_t most_tasks() const;
+  std::int64_t most_jobs() const;
   std::vector<std::string> sbatch_words(const Submission& submission) const;
+  std::int64_t next_tasks() const;
   void submit();
   void submitted(const std::string& id, base::ChildAnswer answer);
   void accepted(const std::vector<SlurmJob*>& jobs, const std::string& number);
@@ -50,7 +51,7 @@ class SlurmHandingIn {
   std::deque<SlurmJob*> queue_;
   std::vector<SlurmJob*> in_sbatch_;
   std::optional<SlurmLimits> limits_;
-  std::int64_t tasks_ = 1;        // maximum size of the next submission
+  std::int64_t most_jobs_ = 1;    // of the next submission
   std::int64_t submissions_ = 0;  // submissions so far
   SlurmClock::time_point not_before_;
   int refusals_ = 0;  // in a row

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <cstdlib>
 #include <string_view>
 #include <system_error>
@@ -197,6 +198,13 @@ void SlurmJobs::finish(SlurmJob& job, WorkerEnd end) {
   if (!job.submission.empty()) leave(job);
   const auto on_end = std::move(job.on_end);
   on_end(std::move(end));
+}
+
+void SlurmJobs::finish_soon(SlurmJob& job, const std::string& why) {
+  job.become(SlurmJob::At::over);
+  boost::asio::post(context_.loop, [this, key = key_of(job), why] {
+    if (SlurmJob* found = find(key)) finish(*found, {TakenAway{why}, ""});
+  });
 }
 
 }  // namespace petlab::orchestrator

@@ -56,7 +56,7 @@ std::string in_one_line(std::string_view text);
 
 class SlurmJobs;
 
-/// A job, from before its submission until its end.
+/// A job, from before its submission until its end; or one of several workers of a job.
 class SlurmJob final : public Worker {
  public:
   /// Transitions: queued -> submitting, job (a duplicate had started), over; submitting -> job,
@@ -121,15 +121,18 @@ class SlurmJob final : public Worker {
   bool serves_others = false;  // also has attempts that this run does not watch
   /// The results of polling Slurm's queue.
   struct Watched {
-    bool queried = false;          // a scontrol or sacct for it is running
-    int missing = 0;               // polls that did not list it
-    int unsettled = 0;             // polls that listed it as ended before its record did
-    SlurmClock::time_point since;  // polls that began earlier do not count
+    bool queried = false;  // a scontrol or sacct for it is running
+    int missing = 0;       // polls that did not list it
+    int unsettled = 0;     // polls that listed it as ended before its record did
+    std::optional<SlurmClock::time_point> over;  // its record had an end, seen first at this time
+    SlurmClock::time_point since;                // polls that began earlier do not count
   };
   Watched watched;
   std::optional<SlurmClock::time_point> ends;  // its time limit
   std::string submission;
-  std::int64_t task = 0;
+  std::int64_t task = 0;        // in its submission
+  std::int64_t array_task = 0;  // of its job, in the array
+  bool shares_job = false;      // with other workers: its end is not that of the job
   results::Launch launched;
 
  private:
@@ -159,12 +162,14 @@ class SlurmJobs {
   void open_tasks(const std::string& submission, std::int64_t count) {
     open_tasks_[submission] += count;
   }
-  /// Closes the job's task in its submission, if it had one. Removes a submission without open
-  /// tasks.
+  /// Closes the job's task in its submission, if it had one. Removes a submission of this run
+  /// without open tasks.
   void leave(SlurmJob& job);
   void forget(SlurmJob& job);
   /// Reports the job's end to the run.
   void finish(SlurmJob& job, WorkerEnd end);
+  /// The same from the loop, of a job that was withdrawn before it began.
+  void finish_soon(SlurmJob& job, const std::string& why);
 
   // Set by the launcher.
   std::function<void(SlurmJob&)> request_changed;

@@ -90,7 +90,10 @@ class SlurmLauncher final : public Launcher, public JobQueue {
   std::unique_ptr<Worker> adopt(const std::string& slot, const LeftJob& left,
                                 std::function<void(WorkerEnd)> on_end) override;
   std::string number_of(const LeftJob& left) const {
-    return handing_in_.number_in(left.number.substr(0, left.number.find(';')), left.task);
+    return handing_in_.number_in(left.number.substr(0, left.number.find(';')), left.array_task);
+  }
+  std::int64_t workers_of_job() const override {
+    return std::max(1, context_.options.node_workers);
   }
   void flush() override { handing_in_.flush(); }
   void remove_left(const std::function<bool(const std::string& owner)>& ended) override;
@@ -139,20 +142,23 @@ std::vector<LeftJob> SlurmLauncher::take_left(const std::string& owner) {
                                                           cluster)));
   }
   // Jobs without attempts are cancelled while they wait. One that starts nevertheless finds its
-  // inbox closed.
+  // inboxes closed.
   std::set<std::string> without_number;
-  std::vector<std::string> to_cancel;
+  std::set<std::string> to_cancel;
   for (const LeftJob& job : left) {
     if (!job.given.empty()) continue;
     dismiss(job);
     if (job.number.empty()) {
       without_number.insert(job.name);
     } else {
-      to_cancel.push_back(number_of(job));
+      to_cancel.insert(number_of(job));
     }
   }
+  for (const LeftJob& job : left) {
+    if (!job.given.empty()) to_cancel.erase(number_of(job));
+  }
   for (const std::string& name : without_number) ending_.cancel_waiting(name);
-  ending_.cancel_waiting(to_cancel);
+  ending_.cancel_waiting(std::vector<std::string>(to_cancel.begin(), to_cancel.end()));
   std::erase_if(left, [](const LeftJob& job) { return job.given.empty(); });
   return left;
 }
@@ -162,7 +168,8 @@ std::unique_ptr<Worker> SlurmLauncher::adopt(const std::string& slot, const Left
   std::unique_ptr<SlurmJob> job = jobs_.make(slot, std::move(on_end));
   job->submission = left.name;
   job->task = left.task;
-  jobs_.open_tasks(job->submission, 1);
+  job->array_task = left.array_task;
+  job->shares_job = left.shares_job;
   job->has_attempts = true;
   job->may_have_run = true;
   job->serves_others = left.has_others;

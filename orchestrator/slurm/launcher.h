@@ -26,7 +26,7 @@ inline constexpr std::array<const char*, 4> kSlurmPrograms = {"sbatch", "squeue"
 struct SlurmOptions {
   std::string partition;  // empty: Slurm's default; the next three likewise
   std::string account;
-  std::string gpus;                    // per job, as in sbatch --gres=gpu:…: "1", "a100:1"
+  std::string gpus;                    // per worker, as in sbatch --gres=gpu:…: "1", "a100:1"
   std::string time;                    // time limit of a job: "2-12:00:00"
   std::vector<std::string> arguments;  // additional sbatch arguments
   std::vector<std::string> setup;  // shell commands of a job before its worker: "module load cuda"
@@ -34,13 +34,15 @@ struct SlurmOptions {
   std::chrono::milliseconds poll = std::chrono::seconds(5);  // time between polls of all jobs
   std::chrono::seconds idle =
       std::chrono::minutes(2);  // a job without a trial ends after this time
-  bool one_trial_a_job = false;
+  int node_workers = 0;  // a job has whole nodes and this many workers; 0: one, with others' jobs
+  bool one_trial_a_job = false;  // or for each worker of a job
   // Filled in by run_sweep.
   WorkerCommand worker;        // must have the same path on every node
   std::filesystem::path runs;  // absolute; on a file system shared by the nodes
   std::string owner;
   std::string sweep;
-  int threads = 1;                               // CPUs per job, and OMP_NUM_THREADS if unset
+  bool detach = false;
+  int threads = 1;                               // CPUs per worker, and OMP_NUM_THREADS if unset
   std::function<void(const std::string&)> note;  // prints a line to the user
 };
 

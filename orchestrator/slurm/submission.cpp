@@ -62,10 +62,11 @@ std::string work_of(const JobScript& script) {
 // For any POSIX shell. With `set -C`, dash and bash create files with O_EXCL, which also works on
 // NFS.
 constexpr std::string_view kScript = R"sh(#!{shell}
-# One task of a submission of petlab (docs/internals/orchestrator.md): a worker that runs the attempts in its inbox.
+# A job of a submission of petlab (docs/internals/orchestrator.md), or the task that it is called with: a worker that
+# runs the attempts in its inbox.
 folder={folder}
-task=${{SLURM_ARRAY_TASK_ID:-0}}
-job=${{SLURM_ARRAY_JOB_ID:+${{SLURM_ARRAY_JOB_ID}}_$task}}
+task=${{1:-${{SLURM_ARRAY_TASK_ID:-0}}}}
+job=${{SLURM_ARRAY_JOB_ID:+${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID}}
 job=${{job:-$SLURM_JOB_ID}}
 if ! cd "$folder"; then
   echo "petlab: $(hostname) cannot see $folder" >&2
@@ -75,14 +76,39 @@ note() {{
   printf '{{"v":1,"type":"%s","time":%s,"job":"%s","restarts":%s,"host":"%s"%s}}\n' \
     "$1" "$(date +%s)" "$job" "${{SLURM_RESTART_COUNT:-0}}" "${{SLURMD_NODENAME:-$(hostname)}}" "$2"
 }}
+after=
+note_end() {{
+  [ -z "$(tail -c 1 "$task.jsonl")" ] || echo >>"$task.jsonl"
+  : >"$task.over"
+  note ended ",\"exit_code\":$1$after" >>"$task.jsonl"
+}}
+# A job with several tasks makes each a step. If a step dies without noting its end, the job does.
+if [ $# = 0 ] && [ {tasks_of_job} -gt 1 ]; then
+  trap : TERM INT HUP
+  task=$((${{SLURM_ARRAY_TASK_ID:-0}} * {tasks_of_job}))
+  next=$((task + {tasks_of_job}))
+  while [ "$task" -lt "$next" ] && [ "$task" -lt {tasks} ]; do
+    # A restarted job finds its tasks begun.
+    [ -e "$task.jsonl" ] || (
+      srun --exact --nodes=1 --ntasks=1 --cpus-per-task={threads} --mem=0 --mpi=none --export=ALL {gres} \
+        "$folder/job.sh" "$task" </dev/null >>"$task.out" 2>&1
+      code=$?
+      (set -C; note began >"$task.jsonl") 2>/dev/null
+      grep -q '"ended"\|"withdrawn"' "$task.jsonl" || note_end "$code"
+    ) &
+    task=$((task + 1))
+  done
+  until wait; do :; done
+  exit 0
+fi
 # The job that creates the file runs the task; a restarted or duplicate job does not.
-if ! (set -C; note began >"$task.jsonl") 2>/dev/null; then
+if ! (set -C; note began ",\"step\":\"$SLURM_STEP_ID\"" >"$task.jsonl") 2>/dev/null; then
   [ -e "$task.jsonl" ] && exit 0
   echo "petlab: $folder/$task.jsonl cannot be created on $(hostname)" >&2
   exit 1
 fi
 if ! own=$(mktemp -d "${{TMPDIR:-/tmp}}/petlab.XXXXXX") || ! mkfifo "$own/in" "$own/out"; then
-  note ended ',"exit_code":1' >>"$task.jsonl"
+  note_end 1
   exit 1
 fi
 unset PETLAB_LOCK_FD PETLAB_WORKER
@@ -183,7 +209,7 @@ not_set_up() {{
   exit "$1"
 }}
 # The worker gets Slurm's signals itself; the shell stays to note how it ended.
-trap : TERM INT HUP
+trap 'after=,\"after\":\"signal\"' TERM INT HUP
 (
 {work}
 ) <"$own/in" >"$own/out" 2>&1
@@ -195,8 +221,7 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do
   sleep 0.1
 done
 rm -rf "$own"
-[ -z "$(tail -c 1 "$task.jsonl")" ] || echo >>"$task.jsonl"
-note ended ",\"exit_code\":$code" >>"$task.jsonl"
+note_end $code
 exit $code
 )sh";
 
@@ -232,15 +257,22 @@ void write_submission(const std::filesystem::path& runs, const Submission& submi
   std::filesystem::create_directories(folder, error);
   if (error)
     throw Error(fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
+  const std::filesystem::path file = folder / "job.sh";
   base::write_file_atomically(
-      folder / "job.sh",
-      fmt::format(fmt::runtime(kScript), fmt::arg("folder", quoted(folder.string())),
-                  // `module` is a function of login shells.
-                  fmt::arg("shell", script.setup.empty() ? "/bin/sh" : "/bin/bash -l"),
-                  fmt::arg("work", work_of(script)), fmt::arg("threads", script.threads),
-                  fmt::arg("idle", script.idle.count())));
+      file, fmt::format(fmt::runtime(kScript), fmt::arg("folder", quoted(folder.string())),
+                        // `module` is a function of login shells.
+                        fmt::arg("shell", script.setup.empty() ? "/bin/sh" : "/bin/bash -l"),
+                        fmt::arg("work", work_of(script)), fmt::arg("threads", script.threads),
+                        fmt::arg("gres", script.gpus.empty() ? "" : "--gres=gpu:" + script.gpus),
+                        fmt::arg("tasks", submission.tasks),
+                        fmt::arg("tasks_of_job", submission.tasks_of_job),
+                        fmt::arg("idle", script.idle.count())));
+  // srun executes it.
+  std::filesystem::permissions(file, std::filesystem::perms::owner_exec,
+                               std::filesystem::perm_options::add);
   // Written last: a submission with this file is complete.
-  base::write_file_atomically(folder / kTasks, fmt::format("{}\n", submission.tasks));
+  base::write_file_atomically(folder / kTasks,
+                              fmt::format("{} {}\n", submission.tasks, submission.tasks_of_job));
 }
 
 void write_number(const std::filesystem::path& runs, const std::string& id,
@@ -253,6 +285,7 @@ TaskFiles::TaskFiles(const std::filesystem::path& runs, const std::string& id, s
   record = base.string() + ".jsonl";
   inbox = base.string() + ".inbox";
   output = base.string() + ".out";
+  over = base.string() + ".over";
 }
 
 std::string inbox_line(const std::vector<std::filesystem::path>& attempt_folders) {
@@ -288,11 +321,19 @@ std::vector<LeftJob> tasks_of(const std::filesystem::path& runs, const std::stri
     const auto content = [&](const std::filesystem::path& file) {
       return base::read_file_if_any(file, kMostBytes).value_or("");
     };
-    const std::string tasks = content(folder / kTasks);
-    const std::int64_t count = whole_number(base::trimmed(tasks)).value_or(0);
+    std::istringstream tasks(content(folder / kTasks));
+    std::int64_t count = 0;
+    std::int64_t of_job = 1;
+    if (tasks >> count) tasks >> of_job;
+    of_job = std::max<std::int64_t>(of_job, 1);
     const std::string number(base::trimmed(content(folder / kNumber)));
     for (std::int64_t task = 0; task < count; ++task) {
-      LeftJob& left = found.emplace_back(LeftJob{id, task, number, {}, {}, {}});
+      LeftJob& left = found.emplace_back();
+      left.name = id;
+      left.task = task;
+      left.array_task = task / of_job;
+      left.shares_job = of_job > 1;
+      left.number = number;
       const TaskFiles files(runs, id, task);
       std::istringstream in(content(files.inbox));
       if (const std::optional<JobLog> log = read_job_log(files.record)) {
@@ -324,8 +365,12 @@ std::map<std::string, std::string> submission_owners(const std::filesystem::path
 }
 
 void remove_submission(const std::filesystem::path& runs, const std::string& id) noexcept {
-  std::error_code ignored;
-  std::filesystem::remove_all(submission_folder(runs, id), ignored);
+  std::error_code error;
+  // A job may just write its last file.
+  for (int tries = 3; tries > 0; --tries) {
+    std::filesystem::remove_all(submission_folder(runs, id), error);
+    if (!error) return;
+  }
 }
 
 std::optional<JobLog> read_job_log(const std::filesystem::path& record) {
@@ -345,11 +390,13 @@ std::optional<JobLog> read_job_log(const std::filesystem::path& record) {
     if (type == "idle") log.idle = true;
     if (type == "began") {
       log.job = text("job");
+      log.step = text("step");
       log.host = text("host");
     }
     const auto code = json.find("exit_code");
     if (type == "ended" && code != json.end() && code->is_number_integer()) {
       log.exit_code = code->get<int>();
+      log.signalled = text("after") == "signal";
     }
   }
   return log;

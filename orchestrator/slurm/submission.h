@@ -16,12 +16,15 @@ namespace petlab::orchestrator {
 // An orchestrator and its Slurm jobs communicate through these files, on a file system shared by
 // all hosts (docs/internals/orchestrator.md, "Slurm jobs").
 
-/// One sbatch: an array of tasks, each a job with one worker. Its folder `runs/.slurm/ID` contains
-/// `job.sh`, `tasks` (their number, written last), `number` (of the array in Slurm, once sbatch has
-/// answered, with `;CLUSTER` if one was chosen), and the files of each task.
+/// One sbatch: an array of jobs. Each has one task, that is one worker, or `tasks_of_job` of them,
+/// the last job perhaps fewer. Its folder `runs/.slurm/ID` contains `job.sh`, `tasks` (their number
+/// and that of a job, written last), `number` (of the array in Slurm, once sbatch has answered,
+/// with `;CLUSTER` if one was chosen), and the files of each task.
 struct Submission {
   std::string id;  // "petlab.OWNER.N"; also the jobs' name
   std::int64_t tasks = 1;
+  std::int64_t tasks_of_job = 1;
+  std::int64_t jobs() const { return (tasks + tasks_of_job - 1) / tasks_of_job; }
 };
 std::filesystem::path submissions_folder(const std::filesystem::path& runs);
 std::filesystem::path submission_folder(const std::filesystem::path& runs, const std::string& id);
@@ -30,7 +33,8 @@ std::string submission_id(const std::string& owner, std::int64_t number);
 /// What the jobs of a submission run.
 struct JobScript {
   WorkerCommand worker;
-  int threads = 1;                 // OMP_NUM_THREADS if the environment does not set it
+  int threads = 1;   // of each worker; OMP_NUM_THREADS if the environment does not set it
+  std::string gpus;  // of each worker of several in a job, as in srun --gres=gpu:…; empty: none
   bool one_attempt = false;        // `WORKER DIR` for one attempt; else `WORKER -`
   std::chrono::seconds idle;       // the job ends after this time without an attempt
   std::vector<std::string> setup;  // shell commands, run before the worker in its environment
@@ -49,6 +53,7 @@ struct TaskFiles {
   std::filesystem::path record;  // K.jsonl: see JobLog
   std::filesystem::path inbox;   // K.inbox: lines of attempts (inbox_line()); `end` closes it
   std::filesystem::path output;  // K.out: what the job prints outside of its attempts
+  std::filesystem::path over;    // K.over: empty; the record has the end of the worker
 };
 
 /// The contents of K.jsonl. The creator of this file owns the task: a job that runs its worker, or
@@ -56,9 +61,11 @@ struct TaskFiles {
 struct JobLog {
   bool withdrawn = false;  // created by an orchestrator
   std::string job;         // the job that began: "12_3"
+  std::string step;        // the worker's step in a job with several: "2"
   std::string host;
   bool idle = false;             // it ended itself, because it got no attempt for a while
   std::optional<int> exit_code;  // as in a shell: 128 + signal if killed; absent: not ended
+  bool signalled = false;        // before its end: the queue may know why
 };
 /// std::nullopt if the file is missing. Throws base::Error if it cannot be read.
 std::optional<JobLog> read_job_log(const std::filesystem::path& record);

@@ -49,33 +49,41 @@ bool SlurmWatching::has_jobs_to_poll() const {
 }
 
 void SlurmWatching::look_at_records() {
-  std::map<std::string, std::vector<SlurmJob*>> waiting;  // by submission
+  std::map<std::string, std::vector<SlurmJob*>> followed;  // by submission
   for (SlurmJob* job : jobs_.all()) {
-    if (job->at() == SlurmJob::At::job && !job->ran) waiting[job->submission].push_back(job);
+    if (job->at() != SlurmJob::At::job || (job->ran && !job->shares_job)) continue;
+    followed[job->submission].push_back(job);
   }
-  for (const auto& [id, jobs] : waiting) {
-    std::set<std::filesystem::path> files;
+  for (const auto& [id, jobs] : followed) {
+    std::set<std::filesystem::path> listed;
     for (const std::filesystem::path& entry :
          base::entries_of(submission_folder(context_.options.runs, id))) {
-      files.insert(entry.filename());
+      listed.insert(entry.filename());
     }
     for (SlurmJob* job : jobs) {
-      if (!files.contains(job->files().record.filename())) continue;
+      const TaskFiles files = job->files();
+      const bool over = listed.contains(files.over.filename());
+      if (job->ran ? !over || job->watched.over : !listed.contains(files.record.filename())) {
+        continue;
+      }
       const std::optional<JobLog> log = job->record();
-      if (log && log->job == job->launched.job && !job->requeued) job->begin(log->host);
+      if (!log || log->job != job->launched.job || job->requeued) continue;
+      job->begin(log->host);
+      if (over && log->exit_code) job->watched.over = SlurmClock::now();
     }
   }
   bool any_closed = false;
   for (SlurmJob* job : std::vector<SlurmJob*>(jobs_.all().begin(), jobs_.all().end())) {
     if (job->at() != SlurmJob::At::job || !job->ran || !job->is_closed()) continue;
     any_closed = true;
-    // With another exit code, Slurm may know more.
+    // With another exit code, or after a signal, Slurm may know more.
     const std::optional<JobLog> log = job->record();
-    if (log && log->job == job->launched.job && log->exit_code == 0 && !job->requeued) {
+    if (log && log->job == job->launched.job && log->exit_code == 0 && !log->signalled &&
+        !job->requeued) {
       jobs_.finish(*job, {how_of(*job, *log), ""});
     }
   }
-  if (!waiting.empty() || any_closed) look_soon();
+  if (!followed.empty() || any_closed) look_soon();
 }
 
 void SlurmWatching::look_soon() {
@@ -171,7 +179,7 @@ void SlurmWatching::find_lost(const std::map<std::string_view, std::string_view>
     entry = lost_.erase(entry);
     for (SlurmJob* job : jobs) {
       if (!array.empty()) {
-        jobs_.becomes_job(*job, handing_in_.number_in(array, job->task));
+        jobs_.becomes_job(*job, handing_in_.number_in(array, job->array_task));
       } else if (!withdraw(job->files().record, wall_clock_seconds())) {
         jobs_.becomes_job(*job, job->record()->job);
       } else {
@@ -197,10 +205,16 @@ void SlurmWatching::seen(SlurmJob& job, const JobRow& row, SlurmClock::time_poin
       job.waiting = true;
       return;
     case JobPhase::running:
-      job.waiting = false;
-      // A requeued job has no worker.
-      if (!job.requeued) job.begin(row.host);
+      job.waiting = job.shares_job && !job.ran;
       if (row.left) job.ends = SlurmClock::now() + *row.left;
+      // A requeued job has no worker. One of several workers begins after its job, and its end
+      // counts if that of the job is not its cause.
+      if (job.requeued) return;
+      if (!job.shares_job) {
+        job.begin(row.host);
+      } else if (job.watched.over && began > *job.watched.over && row.state != "COMPLETING") {
+        ended(job, {"COMPLETED", 0, 0}, true);
+      }
       return;
     case JobPhase::ended:
       ended(job, {row.state, 0, 0}, false);

@@ -13,6 +13,8 @@ import subprocess
 import tempfile
 import time
 
+# Any character devices, which exist in containers, too.
+GPUS = ["null", "zero", "full", "random"]
 PROGRAMS = ["munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol"]
 # Daemons are in sbin, which may not be on PATH.
 SEARCHED = os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin:/sbin"
@@ -33,7 +35,10 @@ def free_ports(count):
 
 
 class Cluster:
-    """A cluster of `nodes` with `cpus` each, for any number of real cores, and job arrays of at most `array` tasks."""
+    """A cluster of `nodes` with `cpus` each, for any number of real cores, and job arrays of at most `array` tasks.
+
+    Each node has the devices GPUS as its GPUs.
+    """
 
     def __init__(self, nodes=3, cpus=8, array=100):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="petlab-slurm-"))
@@ -45,12 +50,13 @@ class Cluster:
         user = getpass.getuser()
         node_lines = "\n".join(
             f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} "
-            "RealMemory=1000 State=UNKNOWN" for name, port in zip(self.nodes, ports[1:]))
+            f"RealMemory=1000 Gres=gpu:{len(GPUS)} State=UNKNOWN" for name, port in zip(self.nodes, ports[1:]))
         for name in ["state", *[f"spool-{node}" for node in self.nodes]]:
             (self.folder / name).mkdir()
         (self.folder / "munge.key").write_bytes(os.urandom(128))
         os.chmod(self.folder / "munge.key", 0o600)
         at = self.folder
+        (at / "gres.conf").write_text("".join(f"Name=gpu File=/dev/{name}\n" for name in GPUS))
         self.configuration = at / "slurm.conf"
         self.configuration.write_text(f"""ClusterName=petlab
 SlurmctldHost={host}(127.0.0.1)
@@ -67,6 +73,7 @@ SlurmctldLogFile={at}/slurmctld.log
 SlurmdLogFile={at}/slurmd-%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
+GresTypes=gpu
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0,bf_interval=1
@@ -132,7 +139,8 @@ PartitionName=low Nodes=ALL PriorityTier=1 MaxTime=INFINITE State=UP
             time.sleep(0.05)
 
     def logs(self):
-        return "\n".join(f"--- {file.name}\n{file.read_text(errors='replace')[-1500:]}"
+        queue = self.run("squeue", "-r", "-a", "-t", "all", check=False).stdout
+        return queue + "\n".join(f"--- {file.name}\n{file.read_text(errors='replace')[-1500:]}"
                          for file in sorted(self.folder.glob("*"))
                          if file.suffix in (".log", ".out"))
 

@@ -34,13 +34,15 @@ class FakeSlurm {
             fmt::format("echo \"$*\" >> {0}/asked\ncat {0}/limits\n", folder.path().string()));
     // Its answer shows the queue at its start, and comes once there is no file `hold`.
     program("squeue", fmt::format("cat {0}/queue 2>/dev/null\ntouch {0}/polled\n"
+                                  "echo >> {0}/polls\n"
                                   "while [ -e {0}/hold ]; do sleep 0.01; done\n",
                                   folder.path().string()));
     program("scancel", fmt::format("echo \"$*\" >> {}/cancelled\n", folder.path().string()));
     program("sacct", "\n");
     // The last argument is the submission's script, which is next to its number of tasks.
     program("sbatch", fmt::format(R"(for word; do last=$word; done
-cat "$(dirname "$last")/tasks" >> {0}/handed
+read tasks of_job < "$(dirname "$last")/tasks"
+echo $tasks >> {0}/handed
 echo "$*" >> {0}/words
 n=$(wc -l < {0}/handed)
 if [ $n -le {1} ]; then echo '{2}' >&2; exit 1; fi
@@ -231,6 +233,74 @@ TEST_CASE("Arrays are no larger than Slurm allows", "[orchestrator]") {
   CHECK(run.slurm.lines("words").at(0).find("--array") == std::string::npos);
   CHECK(run.workers[0]->launch().job == "101");
   CHECK(run.workers[1]->launch().job == "102");
+}
+
+TEST_CASE("Several workers share a job that has a whole node", "[orchestrator]") {
+  SlurmRun run(0);
+  run.options.node_workers = 2;
+  run.options.gpus = "a100:1";
+  run.options.threads = 3;
+  const auto log = [&run](int worker, const std::string& line) {
+    run.slurm.folder.write(fmt::format("runs/.slurm/petlab.1-2-test.1/{}.jsonl", worker), line);
+  };
+  const std::string began =
+      R"({"v":1,"type":"began","time":1,"job":"101_0","host":"n1","step":"4"})"
+      "\n";
+  const std::string ended = began + R"({"v":1,"type":"ended","time":2,"exit_code":5})" + "\n";
+  run.slurm.queue("101_0|PENDING||None|1:00|petlab.1-2-test.1\n");
+  run.start(5);
+  run.until([&] { return run.launched() == 5; });
+  CHECK(run.slurm.lines("handed") == Lines{"5"});
+  const std::string words = run.slurm.lines("words").at(0);
+  CHECK(
+      words.starts_with("--nodes=1 --ntasks=2 --cpus-per-task=3 --exclusive "
+                        "--gres=gpu:a100:2 "));
+  CHECK(words.find(" --array=0-2 ") != std::string::npos);
+  for (int i = 0; i < 5; ++i) {
+    CHECK(run.workers[i]->launch().job == fmt::format("101_{}", i / 2));
+  }
+  SECTION("a waiting job stays while one of its workers is needed") {
+    run.workers[2]->kill();
+    run.until([&] { return !run.ended.empty(); });
+    CHECK(run.ended == Lines{"2: withdrawn before its worker began"});
+    CHECK(run.slurm.lines("cancelled").empty());
+    CHECK(read_job_log(TaskFiles(run.options.runs, "petlab.1-2-test.1", 2).record)->withdrawn);
+    run.workers[3]->kill();
+    run.until([&] { return !run.slurm.lines("cancelled").empty(); });
+    CHECK(run.slurm.lines("cancelled").at(0) == "101_1");
+  }
+  SECTION("a running worker is stopped by its step, and ends before its job") {
+    run.slurm.queue("101_0|RUNNING|n1|None|1:00|petlab.1-2-test.1\n");
+    log(0, began);
+    run.until([&] { return !run.workers[0]->waits() && run.workers[0]->ends_by(); });
+    CHECK(run.workers[1]->waits());  // its step has not begun
+    run.workers[0]->stop();
+    run.until([&] { return !run.slurm.lines("cancelled").empty(); });
+    CHECK(run.slurm.lines("cancelled").at(0) == "--signal=TERM 101_0.4");
+    log(1, began);
+    run.until([&] { return !run.workers[1]->waits(); });
+    // If the job ends, its end tells why.
+    run.slurm.queue("101_0|COMPLETING|n1|None|1:00|petlab.1-2-test.1\n");
+    log(1, ended);
+    run.slurm.folder.write("runs/.slurm/petlab.1-2-test.1/1.over", "");
+    const std::size_t polls = run.slurm.lines("polls").size();
+    run.until([&] { return run.slurm.lines("polls").size() > polls + 2; });
+    CHECK(run.ended.empty());
+    run.slurm.queue("101_0|RUNNING|n1|None|1:00|petlab.1-2-test.1\n");
+    run.until([&] { return !run.ended.empty(); });
+    CHECK(run.ended == Lines{"1: exit code 5"});
+    // While another worker runs, the next job waits until it has all of its workers.
+    log(2, R"({"v":1,"type":"began","time":1,"job":"101_1","host":"n2","step":"0"})"
+           "\n");
+    run.until([&] { return !run.workers[2]->waits(); });
+    run.start_more(1);
+    const std::size_t later = run.slurm.lines("polls").size();
+    run.until([&] { return run.slurm.lines("polls").size() > later + 2; });
+    CHECK(run.slurm.lines("handed") == Lines{"5"});
+    run.start_more(2);
+    run.until([&] { return run.slurm.lines("handed").size() > 1; });
+    CHECK(run.slurm.lines("handed") == Lines{"5", "2"});
+  }
 }
 
 TEST_CASE("An adopted job is followed by the number that it recorded", "[orchestrator]") {

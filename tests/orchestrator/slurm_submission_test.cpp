@@ -38,7 +38,7 @@ struct Jobs {
       fs::create_directories(runs / attempt);
       attempts.push_back(runs / attempt);
     }
-    script = {runs / "worker", 2, false, std::chrono::seconds(60), {}};
+    script = {runs / "worker", 2, "", false, std::chrono::seconds(60), {}};
     write_submission(runs, submission, script);
   }
   TaskFiles files(int task) const { return {runs, submission.id, task}; }
@@ -122,6 +122,67 @@ TEST_CASE("A job for one trial starts the worker with the attempt's folder", "[o
   CHECK(read_file(jobs.attempts[0] / "log.txt") == "$a b|" + jobs.attempts[0].string() + "\n");
   jobs.give(1, {"end"});
   CHECK(jobs.run(1).exit_code == 0);
+}
+
+TEST_CASE("A job with several tasks makes each a step, and notes the end of one that cannot",
+          "[orchestrator]") {
+  Jobs jobs("echo \"$attempt\" $OMP_NUM_THREADS $SLURM_STEP_ID\n" + kReportsEnd);
+  jobs.submission = {"petlab.o.1", 5, 3};
+  jobs.script.gpus = "a100:1";
+  write_submission(jobs.runs, jobs.submission, jobs.script);
+  // A stand-in that starts each step except that of task 4, and dies with that of task 1.
+  jobs.folder.write("bin/srun", R"(#!/bin/sh
+for word; do task=$word; done
+echo "$*" >>"$(dirname "$0")/words"
+[ "$task" != 4 ] || { echo 'srun: error: no'; exit 6; }
+while [ "${1#--}" != "$1" ]; do shift; done
+export SLURM_STEP_ID=$((task + 10))
+[ "$task" != 1 ] || { "$@" & sleep 1; exit 137; }
+"$@"
+)");
+  ::chmod((jobs.folder.path() / "bin/srun").c_str(), 0755);
+  const std::string path = fmt::format("PATH={}/bin:$PATH", jobs.folder.path().string());
+  jobs.give(0, {jobs.attempts[0], "end"});
+  jobs.give(3, {jobs.attempts[1], "end"});
+  const auto log = [&jobs](int task) { return read_job_log(jobs.files(task).record).value(); };
+  CHECK(withdraw(jobs.files(2).record, 1));
+  CHECK(jobs.run(0, 12, path.c_str()).exit_code == 0);
+  CHECK(log(0).job == "12_0");
+  CHECK(log(0).step == "10");
+  CHECK(log(0).exit_code == 3);
+  CHECK(log(1).exit_code == 137);  // noted by the job
+  CHECK_FALSE(log(2).exit_code);
+  for (const int task : {0, 1}) CHECK(fs::exists(jobs.files(task).over));
+  CHECK_FALSE(fs::exists(jobs.files(3).record));
+  append_to_inbox(jobs.files(1).inbox, kInboxEnd);
+  CHECK(jobs.run(1, 12, path.c_str()).exit_code == 0);
+  CHECK(log(3).job == "12_1");
+  CHECK(read_file(jobs.attempts[1] / "log.txt") == jobs.attempts[1].string() + " 2 13\n");
+  CHECK(log(4).exit_code == 6);
+  CHECK(job_last_lines({}, jobs.files(4).output) == "srun: error: no");
+  CHECK(read_file(jobs.folder.path() / "bin/words")
+            .find("--cpus-per-task=2 --mem=0 --mpi=none --export=ALL --gres=gpu:a100:1 ") !=
+        std::string::npos);
+  // The tasks of a submission that are left, with the jobs that have them.
+  const std::vector<LeftJob> left = tasks_of(jobs.runs, "o");
+  REQUIRE(left.size() == 5);
+  CHECK(left[2].array_task == 0);
+  CHECK(left[3].array_task == 1);
+  CHECK(left[3].shares_job);
+  // A restarted job finds its tasks begun.
+  CHECK(jobs.run(1, 12, path.c_str()).exit_code == 0);
+  CHECK(log(4).exit_code == 6);
+}
+
+TEST_CASE("A job's record shows whether a signal came before its end", "[orchestrator]") {
+  const Jobs jobs("kill -TERM $PPID; sleep 0.2\n" + kReportsEnd);
+  jobs.give(0, {"end"});
+  jobs.give(1, {jobs.attempts[0], "end"});
+  for (const int task : {0, 1}) {
+    CHECK(jobs.run(task).exit_code == 3);
+    CHECK(read_job_log(jobs.files(task).record)->exit_code == 3);
+    CHECK(read_job_log(jobs.files(task).record)->signalled == (task == 1));
+  }
 }
 
 TEST_CASE("A job's worker has the environment of its set-up", "[orchestrator]") {
