@@ -80,7 +80,7 @@ std::vector<std::string> values_behind(const std::string& command, const std::st
     for (const sweeps::Field& field : sweeps::fields()) {
       values.push_back(std::string(field.name) + "=");
     }
-    values.insert(values.end(), {"task=", "tasks=", "priority="});
+    values.insert(values.end(), {"task=", "tasks=", "priority=", "resources.gpus="});
     return values;
   }
   std::set<std::string> names;

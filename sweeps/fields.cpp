@@ -429,7 +429,7 @@ std::string initials(std::string_view name) {
 }  // namespace
 
 std::string nearest_field(const std::string& word, std::string_view catalog) {
-  std::vector<std::string> names{"task", "tasks", "user", "priority"};
+  std::vector<std::string> names{"task", "tasks", "user", "priority", "resources.gpus"};
   std::vector<std::string> last_parts;
   std::vector<std::string> of_last;
   for (const Field& field : fields()) {

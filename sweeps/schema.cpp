@@ -212,6 +212,10 @@ Schema settings_schema(SettingPlace place, std::string_view catalog) {
       place == SettingPlace::list || place == SettingPlace::search ? schema_list(tasks) : tasks;
   properties["priority"] =
       or_distribution(place, in_place(place, schema_reference("priority"), false));
+  properties["resources.gpus"] =
+      or_distribution(place, in_place(place, schema_reference("gpus"), false));
+  properties["resources"] = schema_object({{"gpus", properties["resources.gpus"]}});
+  properties["resources"]["type"] = Schema::array({"object", "null"});
   properties["user"] = {{"type", {"object", "null"}}, {"additionalProperties", user}};
   if (place == SettingPlace::condition) {
     properties["variant"] = in_place(place, schema_reference("name"), false);
@@ -334,6 +338,10 @@ Schema sweep_schema(std::string_view catalog) {
                       {"minimum", -1'000'000},
                       {"maximum", 1'000'000},
                       {"description", "trials of a higher priority start first"}};
+  defs["gpus"] = {{"type", "integer"},
+                  {"minimum", 1},
+                  {"maximum", 1024},
+                  {"description", "the GPUs of the trial's worker"}};
   for (const Field& field : fields()) {
     if (is_field_of(field, catalog)) {
       defs[std::string(field.name)] = field_schema(field, catalog);

@@ -132,7 +132,7 @@ class Search {
   void draw_numbers(const std::string& name, const Setting& setting, const SearchRange& range) {
     const int line = setting.line;
     const Field* const field = setting.field;
-    const bool is_whole = setting.target == Target::priority ||
+    const bool is_whole = setting.target == Target::priority || setting.target == Target::gpus ||
                           (field != nullptr && field->type == FieldType::integer);
     if (!is_whole && setting.target != Target::user &&
         (field == nullptr || field->type != FieldType::number)) {

@@ -25,9 +25,12 @@ using nlohmann::json;
 constexpr std::string_view kUserNumberWanted =
     "a whole number from -9223372036854775808 to 9223372036854775807, or a quoted text";
 constexpr int kMostPriority = 1'000'000;
+constexpr int kMostGpus = 1024;
 constexpr std::string_view kTaskWanted = "the name of a task, or of a .yaml file that declares one";
 
-bool is_group(const std::string& key) { return key == "user" || is_group_of_fields(key); }
+bool is_group(const std::string& key) {
+  return key == "user" || key == "resources" || is_group_of_fields(key);
+}
 
 bool holds_nul(const json& value) {
   return value.is_string() && value.get_ref<const std::string&>().find('\0') != std::string::npos;
@@ -54,6 +57,10 @@ bool SettingReader::find_target(const std::string& where, const std::string& nam
   }
   if (name == "priority") {
     setting.target = Target::priority;
+    return true;
+  }
+  if (name == "resources.gpus") {
+    setting.target = Target::gpus;
     return true;
   }
   if (name.starts_with("user.")) {
@@ -107,7 +114,9 @@ bool SettingReader::read_good_value(Setting& setting, const base::YamlNode& node
       }
       return true;
     case Target::priority:
-      return read_priority(setting, node);
+      return read_whole(setting, node, -kMostPriority, kMostPriority);
+    case Target::gpus:
+      return read_whole(setting, node, 1, kMostGpus);
     case Target::field:
     case Target::variant:
       break;
@@ -130,11 +139,11 @@ bool SettingReader::read_good_value(Setting& setting, const base::YamlNode& node
   return setting.name != "backbone" || read_backbone(setting, node);
 }
 
-bool SettingReader::read_priority(Setting& setting, const base::YamlNode& node) {
+bool SettingReader::read_whole(Setting& setting, const base::YamlNode& node, int least, int most) {
   const json value = to_json(node);
-  if (!value.is_number_integer() || std::abs(value.get<double>()) > kMostPriority) {
+  if (!value.is_number_integer() || value.get<double>() < least || value.get<double>() > most) {
     problems_.add(node.line, setting.name, base::shown(node),
-                  fmt::format("a whole number from {} to {}", -kMostPriority, kMostPriority));
+                  fmt::format("a whole number from {} to {}", least, most));
     return false;
   }
   setting.value = value;

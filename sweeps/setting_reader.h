@@ -69,7 +69,7 @@ class SettingReader {
 
  private:
   bool read_good_value(Setting& setting, const base::YamlNode& node, bool may_match);
-  bool read_priority(Setting& setting, const base::YamlNode& node);
+  bool read_whole(Setting& setting, const base::YamlNode& node, int least, int most);
   bool read_match(Setting& setting, const base::YamlNode& node, bool may_match);
   bool read_tasks(Setting& setting, const base::YamlNode& node);
   bool read_task(const base::YamlNode& node, nlohmann::json& names);

@@ -38,6 +38,7 @@ struct State {
   TrialConfig config;
   std::map<std::string, json> user;
   std::int64_t priority = 0;
+  std::int64_t gpus = 1;
   Lines lines;
   std::vector<Pending> pending;
   std::string storage_note;
@@ -124,6 +125,9 @@ class Expander {
       case Target::priority:
         state.priority = std::get<json>(setting.value).get<std::int64_t>();
         return;
+      case Target::gpus:
+        state.gpus = std::get<json>(setting.value).get<std::int64_t>();
+        return;
       case Target::variant:
         return;
       case Target::field:
@@ -175,6 +179,9 @@ class Expander {
         break;
       case Target::priority:
         value = state.priority;
+        break;
+      case Target::gpus:
+        value = state.gpus;
         break;
       case Target::user: {
         const auto found = state.user.find(condition.name);
@@ -443,6 +450,7 @@ class Expander {
       // Variants are processed one after the other, each with all its points.
       if (!name.empty() && existing.variants.back() != name) existing.variants.push_back(name);
       existing.priority = std::max(existing.priority, state.priority);
+      existing.gpus = std::max(existing.gpus, state.gpus);
       if (existing.storage_note.empty()) existing.storage_note = std::move(state.storage_note);
       return known->second;
     }
@@ -456,6 +464,7 @@ class Expander {
     }
     trial.storage_note = std::move(state.storage_note);
     trial.priority = state.priority;
+    trial.gpus = state.gpus;
     trial.config = std::move(state.config);
     sweep_.trials.push_back(std::move(trial));
     return sweep_.trials.size() - 1;

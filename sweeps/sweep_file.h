@@ -30,6 +30,8 @@ struct SweepTrial {
   /// Trials with a higher priority run first. It does not affect the trial's id. If coinciding
   /// variants differ, the highest counts.
   std::int64_t priority = 0;
+  /// The GPUs of its worker, likewise.
+  std::int64_t gpus = 1;
   /// Absent if the kind of module has no storage formula.
   std::optional<metrics::ModuleStorage> storage;
   std::optional<double> bls_bits;

@@ -31,6 +31,7 @@ enum class Target {
   tasks,     ///< `task` and `tasks`; the value is the list of names
   user,      ///< `user.NAME`
   priority,  ///< of the trial in this sweep; not part of the trial's identity
+  gpus,      ///< `resources.gpus`; likewise
   variant,   ///< in conditions only
 };
 

@@ -24,8 +24,8 @@ using internal::refuse_catalog;
 using nlohmann::json;
 
 // Groups and names that mean something else in a sweep file or a configuration.
-constexpr std::string_view kReserved[] = {"user",    "task",     "tasks",  "priority",
-                                          "variant", "backbone", "catalog"};
+constexpr std::string_view kReserved[] = {"user",    "task",     "tasks",   "priority",
+                                          "variant", "backbone", "catalog", "resources"};
 
 bool is_word(std::string_view text) {
   return !text.empty() && text.front() >= 'a' && text.front() <= 'z' &&

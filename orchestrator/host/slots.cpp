@@ -168,7 +168,7 @@ std::optional<Slot> CpuSlots::acquire(int layer) const {
     if (acquired.size() < cores_of_slot_) continue;
     Slot slot{locks.front().file().stem().string(), "cpu", std::move(locks.front())};
     locks.erase(locks.begin());
-    slot.further_cores = std::move(locks);
+    slot.further = std::move(locks);
     if (cores_.are_chosen) slot.bound_to = std::move(acquired);
     return slot;
   }

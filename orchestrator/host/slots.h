@@ -15,16 +15,17 @@ namespace petlab::orchestrator {
 /// on this host gets the same slot. A worker that inherits its lock holds the slot even after the
 /// orchestrator dies.
 struct Slot {
-  std::string name;    // "cpu-3", "gpu-3" (whole), "gpu-3.1" (a share): the same in every command
+  // "cpu-3", "gpu-3" (whole), "gpu-3.1" (a share), "gpu-3+4" (two): the same in every command
+  std::string name;
   std::string device;  // as in trial.json: "cpu", "cuda", "rocm"
   LockFile lock;
-  std::string gpu_uuid = {};                 // empty: a CPU core
-  std::string gpu_selector = {};             // selects it as the worker's only visible GPU
-  std::int64_t reserved_mib = 0;             // of the GPU's memory
-  std::int64_t reported_mib = 0;             // by its worker for the current trial; 0: nothing yet
-  bool whole = false;                        // no other slot shares the GPU
-  std::vector<int> bound_to = {};            // the cores that its worker is bound to; empty: any
-  std::vector<LockFile> further_cores = {};  // the other cores of a worker with several threads
+  std::string gpu_uuid = {};           // of several with commas; empty: a CPU core
+  std::string gpu_selector = {};       // selects the GPUs that the worker sees
+  std::int64_t reserved_mib = 0;       // of the GPU's memory
+  std::int64_t reported_mib = 0;       // by its worker for the current trial; 0: nothing yet
+  bool whole = false;                  // no other slot shares the GPU
+  std::vector<int> bound_to = {};      // the cores that its worker is bound to; empty: any
+  std::vector<LockFile> further = {};  // its other cores or GPUs
 };
 
 /// The cores that this process may use.

@@ -86,6 +86,7 @@ struct SlotRequest {
   bool first = true;  // for the first trial in line: later requests must not take its room
   /// Devices (SlotDevice::uuid) on which the trial failed: used only if there are no others.
   std::set<std::string> avoided = {};
+  std::int64_t gpus = 1;  // several only as whole devices
 };
 
 /// How a launcher may use a device.
@@ -118,7 +119,7 @@ struct SharedPlaces {
 /// The device of a slot's worker, as recorded in trial.json.
 struct SlotDevice {
   std::string kind;             // "cpu", "cuda", "rocm"
-  std::string uuid;             // of the GPU; empty: none, or not known
+  std::string uuid;             // of the GPU, of several with commas; empty: none, or not known
   std::int64_t memory_mib = 0;  // reserved for the slot; 0: not known
 };
 
@@ -184,15 +185,16 @@ class JobQueue {
 class Launcher {
  public:
   virtual ~Launcher() = default;
-  /// Acquires a free slot and returns its name ("cpu-3"); std::nullopt if none is free. Throws
-  /// Error.
-  virtual std::optional<std::string> acquire_slot() = 0;
+  /// Acquires a free slot with this number of GPUs, if it has any, and returns its name ("cpu-3");
+  /// std::nullopt if none is free. Throws Error.
+  virtual std::optional<std::string> acquire_slot(std::int64_t gpus) = 0;
   /// Explains to the user why no slot is free; empty if there is no explanation.
   virtual std::string why_no_slot() const { return {}; }
   /// Releases a slot, whose worker must be gone.
   virtual void release_slot(const std::string& slot) = 0;
   virtual SlotDevice device(const std::string& slot) const = 0;
-  /// Sets how the device (SlotDevice::uuid, or the host of a job) is used from now on.
+  /// Sets how the device (SlotDevice::uuid, or the host of a job) is used from now on; of several
+  /// GPUs, how each is.
   virtual void use_device(const std::string& device, DeviceUse use) = 0;
   /// The number of devices that slots can be on; 1 if devices are not distinguished.
   virtual std::size_t devices() const { return 1; }

@@ -34,6 +34,11 @@ void write_share(const Slot& slot) {
   slot.lock.write(text + "\n");
 }
 
+// `uuids`: with commas between them.
+bool is_among(const std::string& uuid, const std::string& uuids) {
+  return ("," + uuids + ",").find("," + uuid + ",") != std::string::npos;
+}
+
 }  // namespace
 
 // A GPU with room for a request, with its mutex held.
@@ -141,29 +146,55 @@ std::optional<std::int64_t> GpuSlots::room(const Device& device, const std::vect
 }
 
 bool GpuSlots::may_have_room(const SlotRequest& request) const {
-  return std::any_of(devices_.begin(), devices_.end(), [&](const Device& device) {
-    return may_use(device, request) &&
-           room({device.gpu, 0}, shares(device.gpu), request).has_value();
-  });
+  return request.gpus <= std::count_if(devices_.begin(), devices_.end(), [&](const Device& device) {
+           return may_use(device, request) &&
+                  room({device.gpu, 0}, shares(device.gpu), request).has_value();
+         });
 }
 
-void GpuSlots::use(const std::string& uuid, DeviceUse use) {
+void GpuSlots::use(const std::string& uuids, DeviceUse use) {
   for (Device& device : devices_) {
-    if (device.gpu.uuid == uuid) device.use = use;
+    if (!is_among(device.gpu.uuid, uuids)) continue;
+    device.use = use;
+    if (use == DeviceUse::never && kept_ == device.gpu.uuid) kept_.clear();
   }
-  if (use == DeviceUse::never && kept_ == uuid) kept_.clear();
 }
 
 // A device that the request avoids is used only if there is no other.
 bool GpuSlots::may_use(const Device& device, const SlotRequest& request) const {
   if (device.use == DeviceUse::never) return false;
-  if (!request.avoided.contains(device.gpu.uuid)) return true;
-  return std::none_of(devices_.begin(), devices_.end(), [&](const Device& other) {
-    return other.use != DeviceUse::never && !request.avoided.contains(other.gpu.uuid);
-  });
+  const auto avoids = [&request](const Device& one) {
+    return std::any_of(request.avoided.begin(), request.avoided.end(),
+                       [&](const std::string& uuids) { return is_among(one.gpu.uuid, uuids); });
+  };
+  if (!avoids(device)) return true;
+  return request.gpus > std::count_if(devices_.begin(), devices_.end(), [&](const Device& other) {
+           return other.use != DeviceUse::never && !avoids(other);
+         });
 }
 
 std::optional<Slot> GpuSlots::acquire(const SlotRequest& request) {
+  if (request.gpus == 1) return acquire_one(request);
+  SlotRequest one = request;
+  one.whole_device = true;
+  one.first = false;
+  std::optional<Slot> all;
+  for (std::int64_t taken = 0; taken < request.gpus; ++taken) {
+    std::optional<Slot> slot = acquire_one(one);
+    if (!slot) return std::nullopt;
+    if (!all) {
+      all = std::move(slot);
+      continue;
+    }
+    all->name += "+" + slot->name.substr(slot->name.rfind('-') + 1);
+    all->gpu_uuid += "," + slot->gpu_uuid;
+    all->gpu_selector += "," + slot->gpu_selector;
+    all->further.push_back(std::move(slot->lock));
+  }
+  return all;
+}
+
+std::optional<Slot> GpuSlots::acquire_one(const SlotRequest& request) {
   std::optional<Offer> best;
   bool all_looked_at = true;
   room_mib_ = 0;

@@ -26,8 +26,8 @@ class GpuSlots {
   GpuSlots(std::filesystem::path folder, std::vector<Gpu> gpus, int shares);
 
   /// Returns std::nullopt if no GPU has room now. If the request is the first in line, one GPU is
-  /// then kept from all later requests until it is granted. Throws Error if a lock file cannot be
-  /// created.
+  /// then kept from all later requests until it is granted. Of a request for several GPUs, it
+  /// returns all or none, and keeps none. Throws Error if a lock file cannot be created.
   std::optional<Slot> acquire(const SlotRequest& request);
   /// False if acquire() would find no room even if other processes used no memory, so that
   /// nvidia-smi need not be called.
@@ -43,8 +43,8 @@ class GpuSlots {
   /// True while the slot's GPU is kept for the first in line.
   bool is_kept(const Slot& slot) const { return slot.gpu_uuid == kept_; }
 
-  /// Sets how the GPU with this UUID is used from now on.
-  void use(const std::string& uuid, DeviceUse use);
+  /// Sets how the GPUs with these UUIDs (Slot::gpu_uuid) are used from now on.
+  void use(const std::string& uuids, DeviceUse use);
   std::size_t size() const { return devices_.size(); }
 
   /// The memory that petlab's workers report, by GPU. To be called before nvidia-smi is.
@@ -73,6 +73,7 @@ class GpuSlots {
     bool gone = false;  // not in the last list of its tool
   };
   struct Offer;
+  std::optional<Slot> acquire_one(const SlotRequest& request);
   std::filesystem::path mutex_file(const Gpu& gpu) const;
   std::filesystem::path share_file(const Gpu& gpu, int number) const;
   /// The shares that any process holds, except `except`.

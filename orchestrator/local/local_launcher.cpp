@@ -120,7 +120,7 @@ class LocalWorker final : public Worker {
     start.input = input_read.get();
     start.output = start.errors = output_write.get();
     start.kept = {slot.worker_lock.fd(), slot.slot.lock.fd()};
-    for (const LockFile& core : slot.slot.further_cores) start.kept.push_back(core.fd());
+    for (const LockFile& other : slot.slot.further) start.kept.push_back(other.fd());
     start.cores = slot.slot.bound_to;
     start.hears_sigterm = true;  // petlab sends it to stop a worker
     // Announced before the worker runs any code, so that it never runs unwatched.
@@ -315,8 +315,8 @@ class LocalLauncher final : public Launcher, public SharedDevices {
     query_.emplace(loop_, options_.environment, options_.gpus);
   }
 
-  std::optional<std::string> acquire_slot() override {
-    if (gpus_) return acquire_share({std::nullopt, true, true});
+  std::optional<std::string> acquire_slot(std::int64_t gpus) override {
+    if (gpus_) return acquire_share({std::nullopt, true, true, {}, gpus});
     return take(cores_->acquire());
   }
 

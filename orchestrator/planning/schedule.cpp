@@ -71,7 +71,8 @@ Schedule::Schedule(std::vector<ScheduledTrial> trials)
   std::sort(order_.begin(), order_.end(), [this](std::size_t a, std::size_t b) {
     const auto urgency = [this](std::size_t trial) {
       const ScheduledTrial& entry = trials_[trial];
-      return std::tuple(-entry.priority, -entry.expected_seconds.value_or(kUnknownSeconds), trial);
+      return std::tuple(-entry.priority, -entry.gpus,
+                        -entry.expected_seconds.value_or(kUnknownSeconds), trial);
     };
     return urgency(a) < urgency(b);
   });
@@ -92,7 +93,7 @@ Schedule::Schedule(std::vector<ScheduledTrial> trials)
 }
 
 bool Schedule::as_urgent(std::size_t a, std::size_t b) const {
-  return trials_[a].priority == trials_[b].priority &&
+  return trials_[a].priority == trials_[b].priority && trials_[a].gpus == trials_[b].gpus &&
          length_class(trials_[a]) == length_class(trials_[b]);
 }
 
@@ -126,6 +127,7 @@ void Schedule::withdraw(std::size_t trial) {
     by_rank_[alone].erase(place.rank);
     groups_[place.group].ready[alone].erase(place.rank_in_group);
   }
+  if (--by_gpus_[trials_[trial].gpus] == 0) by_gpus_.erase(trials_[trial].gpus);
   place.standing = Standing::absent;
 }
 
@@ -138,6 +140,7 @@ void Schedule::wake(Time now) {
 }
 
 void Schedule::add(std::size_t trial, Time ready_at) {
+  ++by_gpus_[trials_[trial].gpus];
   if (ready_at == Time()) {
     make_ready(trial);
     return;

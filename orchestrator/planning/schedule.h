@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -25,6 +26,8 @@ struct ScheduledTrial {
   bool alone = false;
   /// True if it needs a device for itself, because it ran out of memory on a share.
   bool whole_device = false;
+  /// The GPUs of its worker.
+  std::int64_t gpus = 1;
 };
 
 /// A set of numbers below a fixed bound, as a tree of bits: one per number, one above each 64 of
@@ -41,8 +44,9 @@ class NumberSet {
   std::vector<std::vector<std::uint64_t>> levels_;  // the numbers first, a single word last
 };
 
-/// Chooses which trial runs next. Trials of the highest priority go first. Among these, the longest
-/// go first if durations are known, so that no long trial is left for the end; among equally long
+/// Chooses which trial runs next. Trials of the highest priority go first. Among these, those with
+/// the most GPUs go first, since small ones fit into what they leave. Among these, the longest go
+/// first if durations are known, so that no long trial is left for the end; among equally long
 /// ones (within a factor of 2), a trial of the worker's group. Pure: no clock, no I/O. Trials are
 /// numbered in the order in which they were given. The time of a call does not grow with the number
 /// of waiting trials, except with `fits`, which is tried on one trial after the other. `now` must
@@ -69,6 +73,12 @@ class Schedule {
   /// Of the ready trials; std::nullopt if there are none.
   std::optional<std::int64_t> highest_priority() const;
   std::size_t waiting() const { return ready_ + delayed_.size(); }
+  /// The number of waiting trials by their GPUs; no zeros.
+  const std::map<std::int64_t, std::int64_t>& waiting_by_gpus() const { return by_gpus_; }
+  std::int64_t waiting(std::int64_t gpus) const {
+    const auto found = by_gpus_.find(gpus);
+    return found == by_gpus_.end() ? 0 : found->second;
+  }
   /// Removes a waiting trial; false if it is not waiting.
   bool remove(std::size_t trial);
 
@@ -109,6 +119,7 @@ class Schedule {
   std::unordered_map<std::string, std::size_t> group_numbers_;
   std::set<std::pair<Time, std::size_t>> delayed_;
   std::size_t ready_ = 0;  // number of ready trials
+  std::map<std::int64_t, std::int64_t> by_gpus_;
 };
 
 /// The delay before a retry: `first` after the first failure, doubled with each further one, at

@@ -83,6 +83,10 @@ WorkerDescription ask_worker(const WorkerCommand& worker, std::chrono::milliseco
     if (!stops->is_boolean()) refuse("stops_trials", *stops, "true or false");
     description.stops_trials = stops->get<bool>();
   }
+  if (const auto gpus = object.find("max_gpus"); gpus != object.end()) {
+    if (!gpus->is_number_integer() || *gpus < 1) refuse("max_gpus", *gpus, "a whole number from 1");
+    description.max_gpus = gpus->get<std::int64_t>();
+  }
   if (description.protocol != 1) {
     throw Error(
         fmt::format("{}: the worker speaks protocol {}, this petlab speaks 1 "

@@ -27,6 +27,8 @@ struct WorkerDescription {
   std::optional<GangRule> gangs;
   /// Whether it stops a single trial if asked by a file (protocol::TrialDirectory::stop).
   bool stops_trials = false;
+  /// The most GPUs that it can use for a trial; absent: any number.
+  std::optional<std::int64_t> max_gpus;
   /// The path of the LibTorch library that it uses. Empty: not reported.
   std::string libtorch;
   /// What it says about its build and libraries, as in the event `started`: a JSON object as text.

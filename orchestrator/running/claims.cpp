@@ -23,16 +23,22 @@ constexpr std::int64_t kMostWaitingJobs = 4;  // or as many as run
 
 }  // namespace
 
-std::int64_t Claims::slots_missing(EventLoop::Time now) const {
+std::int64_t Claims::slots_missing_for(std::int64_t gpus, EventLoop::Time now) const {
   const auto idle =
-      std::count_if(state_.slots.all().begin(), state_.slots.all().end(), [now](const auto& entry) {
+      std::count_if(state_.slots.all().begin(), state_.slots.all().end(), [&](const auto& entry) {
         const WorkerSlot& slot = entry.second;
-        return slot.line() == 0 && !slot.broken && !slot.barred && !slot.is_lost() &&
-               slot.not_before <= now;
+        return slot.gpus == gpus && slot.line() == 0 && !slot.broken && !slot.barred &&
+               !slot.is_lost() && slot.not_before <= now;
       });
-  const std::int64_t missing =
-      std::min(static_cast<std::int64_t>(state_.trials.schedule().waiting()) - idle,
-               context_.options.slots - state_.slots.size());
+  return state_.trials.schedule().waiting(gpus) - idle;
+}
+
+std::int64_t Claims::slots_missing(EventLoop::Time now) const {
+  std::int64_t missing = 0;
+  for (const auto& [gpus, waiting] : state_.trials.schedule().waiting_by_gpus()) {
+    missing += std::max<std::int64_t>(0, slots_missing_for(gpus, now));
+  }
+  missing = std::min(missing, context_.options.slots - state_.slots.size());
   if (context_.launcher.queue() == nullptr || !context_.launcher.workers_stay() ||
       context_.options.detach) {
     return missing;
@@ -55,20 +61,42 @@ void Claims::acquire_slots(const std::function<bool()>& may_take) {
     return;
   }
   const EventLoop::Time now = context_.loop.now();
+  Schedule& schedule = state_.trials.schedule();
+  const std::optional<std::size_t> best = schedule.best(now, {});
+  const std::int64_t first = best ? schedule.trial(*best).gpus : 0;
+  if (makes_room_ != first || has_slots(first)) makes_room_ = 0;
   std::int64_t missing = slots_missing(now);
-  if (missing <= 0 || now - looked_for_slots_ < kLookForSlots) return;
+  const bool is_stuck = first != 0 && makes_room_ == 0 && !has_slots(first);
+  if ((missing <= 0 && !is_stuck) || now - looked_for_slots_ < kLookForSlots) return;
   looked_for_slots_ = now;
-  while (missing-- > 0 && may_take()) {
-    const std::optional<std::string> name = context_.launcher.acquire_slot();
-    if (!name) return;
-    state_.slots.add(*name);
+  // The first trial's size goes first. Trials of other sizes get what it leaves.
+  std::vector<std::int64_t> sizes;
+  for (const auto& [gpus, waiting] : schedule.waiting_by_gpus()) sizes.insert(sizes.begin(), gpus);
+  std::stable_partition(sizes.begin(), sizes.end(),
+                        [first](std::int64_t gpus) { return gpus == first; });
+  for (const std::int64_t gpus : sizes) {
+    for (std::int64_t more = slots_missing_for(gpus, now); more > 0 && missing > 0; --more) {
+      if (!may_take()) return;
+      const std::optional<std::string> name = context_.launcher.acquire_slot(gpus);
+      if (!name) break;
+      state_.slots.add(*name, gpus);
+      --missing;
+    }
+    if (gpus == first && !has_slots(gpus)) {
+      makes_room_ = gpus;
+      return;
+    }
   }
+}
+
+bool Claims::has_slots(std::int64_t gpus) const {
+  return state_.slots.any([gpus](const WorkerSlot& slot) { return slot.gpus == gpus; });
 }
 
 void Claims::start_jobs(EventLoop::Time now) {
   if (context_.launcher.queue() == nullptr || !state_.course.claiming()) return;
   for (auto& [name, slot] : state_.slots.all()) {
-    const bool work = state_.trials.schedule().waiting() > 0 || !slot.ready.empty();
+    const bool work = state_.trials.schedule().waiting(slot.gpus) > 0 || !slot.ready.empty();
     if (!work || !slot.wants_job(now)) continue;
     slot.code = state_.code.capture();
     if (!state_.course.claiming()) return;  // the code changed
@@ -99,7 +127,8 @@ bool Claims::can_claim(EventLoop::Time now, bool news) const {
   const auto ready = state_.trials.schedule().next_ready();
   return state_.course.claiming() && ready && *ready <= now &&
          state_.slots.any([&](const WorkerSlot& slot) {
-           return slot.takes_claims(state_.trials.schedule(), now) &&
+           return state_.trials.schedule().waiting(slot.gpus) > 0 && !is_to_make_room(slot) &&
+                  slot.takes_claims(state_.trials.schedule(), now) &&
                   slot.line() < state_.slots.line_length(slot, state_.trials.schedule());
          });
 }
@@ -127,7 +156,7 @@ void Claims::choose(Choice& chosen, EventLoop::Time now) {
   // Equal parts are those of the trials that wait before any slot gets its own.
   std::vector<std::pair<WorkerSlot*, std::size_t>> lengths;
   for (auto& [name, slot] : state_.slots.all()) {
-    if (slot.takes_claims(schedule, now)) {
+    if (slot.takes_claims(schedule, now) && !is_to_make_room(slot)) {
       lengths.emplace_back(&slot, state_.slots.line_length(slot, schedule));
     }
   }
@@ -138,7 +167,8 @@ void Claims::choose(Choice& chosen, EventLoop::Time now) {
     while (line < most) {
       const std::optional<std::size_t> trial =
           schedule.take(slot.group, line > 0, now, [&](std::size_t candidate) {
-            return guard_.may_have(slot, candidate) && gangs_.may_join(gang, candidate, slot);
+            return schedule.trial(candidate).gpus == slot.gpus &&
+                   guard_.may_have(slot, candidate) && gangs_.may_join(gang, candidate, slot);
           });
       if (!trial) break;
       chosen.emplace_back(&slot, *trial);
@@ -298,9 +328,11 @@ void Claims::hand_over(WorkerSlot& slot, LiveAttempt& live) {
 
 void Claims::close_idle_workers() {
   const EventLoop::Time now = context_.loop.now();
-  const bool no_more = !state_.course.claiming() || state_.trials.schedule().waiting() == 0;
+  const bool ends = !state_.course.claiming();
   std::vector<std::string> to_release;
   for (auto& [name, slot] : state_.slots.all()) {
+    const bool no_more =
+        ends || is_to_make_room(slot) || state_.trials.schedule().waiting(slot.gpus) == 0;
     const bool idle = slot.line() == 0 && slot.ended.empty() &&
                       (no_more || slot.retired || guard_.is_disabled(slot));
     // A worker that takes a single trial and has finished it must end, even if trials wait for its

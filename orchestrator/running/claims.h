@@ -29,6 +29,8 @@ class Claims {
   void start_jobs(EventLoop::Time now);
   /// The number of slots that this run may still acquire and has work for; 0 or less: none.
   std::int64_t slots_missing(EventLoop::Time now) const;
+  /// Of these, those for trials with so many GPUs, whatever the limits.
+  std::int64_t slots_missing_for(std::int64_t gpus, EventLoop::Time now) const;
   /// The next time at which acquire_slots() may succeed, a trial is ready or a slot's backoff ends.
   std::optional<EventLoop::Time> next_chance(EventLoop::Time now) const;
 
@@ -58,6 +60,10 @@ class Claims {
   void close_idle_workers();
 
  private:
+  bool has_slots(std::int64_t gpus) const;
+  bool is_to_make_room(const WorkerSlot& slot) const {
+    return makes_room_ != 0 && slot.gpus != makes_room_;
+  }
   bool is_prepared(WorkerSlot& slot, LiveAttempt& live);
   void hand_over(WorkerSlot& slot, LiveAttempt& live);
   void claim_one(WorkerSlot& slot, std::size_t trial, std::int64_t at_least, results::Batch& batch);
@@ -69,6 +75,9 @@ class Claims {
   std::optional<Shares>& shares_;
   const Gangs gangs_;
   EventLoop::Time looked_for_slots_;
+  // The number of GPUs of the first trial in line if it found no slot; 0: it did. Slots of other
+  // sizes take no more trials then.
+  std::int64_t makes_room_ = 0;
   std::map<std::string, std::string> provenance_;  // by the slot's GPU; empty for no GPU
   std::optional<std::int64_t> fruitless_since_;    // TrialTable::additions() at that time
 };

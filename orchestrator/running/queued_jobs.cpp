@@ -136,7 +136,7 @@ void QueuedJobs::adopt(LeftJob& job, OpenAttempts& open) {
     if (!job.has_others) queue_.dismiss(job);
     return;
   }
-  const std::string name = *context_.launcher.acquire_slot();
+  const std::string name = *context_.launcher.acquire_slot(1);
   if (any_stray) {
     adopt_stray(job, name, std::move(attempts));
   } else {

@@ -123,6 +123,27 @@ DeviceChoice find_devices(const RunRequest& request, const WorkerDescription& wo
   return choice;
 }
 
+// Refuses trials whose workers cannot have the GPUs that they need.
+void check_gpus(const sweeps::Sweep& sweep, const WorkerDescription& worker,
+                const DeviceChoice& devices, const RunRequest& request) {
+  for (const sweeps::SweepTrial& trial : sweep.trials) {
+    if (trial.gpus == 1) continue;
+    const auto refuse = [&](const std::string& why) {
+      throw std::invalid_argument(
+          fmt::format("resources.gpus of trial {} is {}, but {}", trial.id.value, trial.gpus, why));
+    };
+    if (worker.max_gpus && trial.gpus > *worker.max_gpus) {
+      refuse(fmt::format("{} trains a trial on at most {} GPU(s)", worker.name, *worker.max_gpus));
+    }
+    if (request.slurm) continue;
+    if (request.pack > 1) refuse("--pack shares GPUs; run without it");
+    if (devices.gpus.empty()) refuse("workers train on CPU cores: " + devices.why_not);
+    if (trial.gpus > static_cast<std::int64_t>(devices.gpus.size())) {
+      refuse(fmt::format("petlab has {} GPU(s) here", devices.gpus.size()));
+    }
+  }
+}
+
 // Limits the slots to what the limit of open files allows, since every worker needs some in this
 // process.
 void fit_open_files(RunOptions& options, RunObserver& observer) {
@@ -319,6 +340,7 @@ RunResult run_sweep(sweeps::Sweep& sweep, const sweeps::Locations& locations,
   options.provenance = provenance_of(options.provenance, sweep, !request.slurm);
   const DeviceChoice devices =
       request.slurm ? DeviceChoice() : find_devices(request, worker, environment, observer);
+  check_gpus(sweep, worker, devices, request);
   options.slots = request.slots > 0 ? request.slots
                   : request.slurm   ? kJobsInFlight
                                     : devices.slots(request.pack, options.threads);

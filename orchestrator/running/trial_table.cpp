@@ -104,6 +104,7 @@ bool TrialTable::plan_all(const std::function<bool()>& may_continue) {
   for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
     scheduled[trial].group = trials_[trial].what->config.backbone;
     scheduled[trial].priority = trials_[trial].what->priority;
+    scheduled[trial].gpus = trials_[trial].what->gpus;
     scheduled[trial].expected_seconds = shapes_.seconds(trial);
   }
   schedule_ = Schedule(std::move(scheduled));

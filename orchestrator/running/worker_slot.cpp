@@ -191,10 +191,10 @@ EndedWorker& WorkerSlot::ended_with(const LiveAttempt& live) {
   return const_cast<EndedWorker&>(std::as_const(*this).ended_with(live));
 }
 
-WorkerSlot& SlotTable::add(const std::string& name) {
-  const auto [slot, is_new] =
-      slots_.try_emplace(name, name, launcher_.device(name).uuid, loop_.now(),
-                         SlotKind{launcher_.queue() != nullptr, !launcher_.workers_stay(), ahead_});
+WorkerSlot& SlotTable::add(const std::string& name, std::int64_t gpus) {
+  const auto [slot, is_new] = slots_.try_emplace(
+      name, name, launcher_.device(name).uuid, loop_.now(),
+      SlotKind{launcher_.queue() != nullptr, !launcher_.workers_stay(), ahead_}, gpus);
   PETLAB_INVARIANT(is_new, fmt::format("slot {} is held twice", name));
   return slot->second;
 }
@@ -217,12 +217,12 @@ void SlotTable::release_all() {
   slots_.clear();
 }
 
-std::size_t SlotTable::equal_part(const Schedule& schedule) const {
-  std::size_t trials = schedule.waiting();
+std::size_t SlotTable::equal_part(const Schedule& schedule, std::int64_t gpus) const {
+  auto trials = static_cast<std::size_t>(schedule.waiting(gpus));
   std::size_t jobs = 0;
   for (const auto& [name, slot] : slots_) {
     const bool open = slot.state() == SlotState::empty || slot.state() == SlotState::serving;
-    if (!open || slot.broken) continue;
+    if (!open || slot.broken || slot.gpus != gpus) continue;
     trials += slot.line();
     ++jobs;
   }
@@ -230,10 +230,10 @@ std::size_t SlotTable::equal_part(const Schedule& schedule) const {
 }
 
 std::size_t SlotTable::line_length(const WorkerSlot& slot, const Schedule& schedule) const {
-  if (ahead_) return equal_part(schedule);
+  if (ahead_) return equal_part(schedule, slot.gpus);
   if (most_in_gang_ > 1) {
     if (slot.line() > 0) return slot.line();
-    return std::clamp<std::size_t>(equal_part(schedule), 1, most_in_gang_);
+    return std::clamp<std::size_t>(equal_part(schedule, slot.gpus), 1, most_in_gang_);
   }
   if (!slot.pace.mean_seconds()) return 1;
   const double mean = std::max(*slot.pace.mean_seconds(), 1e-6);
@@ -241,7 +241,8 @@ std::size_t SlotTable::line_length(const WorkerSlot& slot, const Schedule& sched
   if (launcher_.queue() != nullptr && launcher_.workers_stay() && mean < kLongTrialSeconds) {
     ahead = 1 + std::ceil(kAheadOfJobSeconds / mean);
   }
-  const double fair = static_cast<double>(schedule.waiting()) / static_cast<double>(slots_.size());
+  const double fair =
+      static_cast<double>(schedule.waiting(slot.gpus)) / static_cast<double>(slots_.size());
   return static_cast<std::size_t>(std::max(1.0, std::min({ahead, fair, kMostAhead})));
 }
 

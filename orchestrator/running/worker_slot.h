@@ -88,8 +88,9 @@ struct SlotKind {
 class WorkerSlot {
  public:
   WorkerSlot(std::string slot_name, std::string device_uuid, EventLoop::Time now,
-             SlotKind kind = {})
+             SlotKind kind = {}, std::int64_t gpus_of_slot = 1)
       : name(std::move(slot_name)),
+        gpus(gpus_of_slot),
         device(std::move(device_uuid)),
         acquired(now),
         pace(now),
@@ -150,6 +151,7 @@ class WorkerSlot {
   EndedWorker& ended_with(const LiveAttempt& live);
 
   const std::string name;
+  const std::int64_t gpus;   // of its trials (ScheduledTrial::gpus), also where it has none
   const std::string device;  // SlotDevice::uuid; empty: not distinguishable
   const EventLoop::Time acquired;
   std::deque<LiveAttempt*> given;  // attempts that the worker has, in this order
@@ -193,7 +195,7 @@ class SlotTable {
         ahead_(ahead && launcher.queue() != nullptr),
         most_in_gang_(static_cast<std::size_t>(most_in_gang)) {}
 
-  WorkerSlot& add(const std::string& name);
+  WorkerSlot& add(const std::string& name, std::int64_t gpus = 1);
   WorkerSlot& at(const std::string& name) { return slots_.at(name); }
   WorkerSlot* find(const std::string& name);
   /// Releases the slot in the launcher.
@@ -226,7 +228,7 @@ class SlotTable {
   }
 
  private:
-  std::size_t equal_part(const Schedule& schedule) const;
+  std::size_t equal_part(const Schedule& schedule, std::int64_t gpus) const;
 
   Launcher& launcher_;
   EventLoop& loop_;

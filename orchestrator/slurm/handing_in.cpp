@@ -19,16 +19,20 @@ constexpr std::int64_t kMostOfArray = 1000;
 constexpr auto kLongestPause = std::chrono::seconds(60);
 constexpr int kRefusalsAfterSuccess = 8;
 
-// "a100:2" for four workers -> "a100:8"
-std::string gpus_of_job(const std::string& gpus, std::int64_t workers) {
-  const std::size_t colon = gpus.rfind(':');
+// The --slurm-gpus of a worker whose trials need this many GPUs (1: as --slurm-gpus says), times
+// `workers`: "a100:1" for four workers -> "a100:4".
+std::string gpus_text(const std::string& option, std::int64_t gpus, std::int64_t workers) {
+  std::int64_t count = option.empty() ? 0 : 1;  // only a type: one GPU of it
+  const std::size_t colon = option.rfind(':');
   const std::size_t digits = colon == std::string::npos ? 0 : colon + 1;
-  std::int64_t count = 0;
-  const char* end = gpus.data() + gpus.size();
-  const auto parsed = std::from_chars(gpus.data() + digits, end, count);
-  return parsed.ec == std::errc() && parsed.ptr == end
-             ? fmt::format("{}{}", gpus.substr(0, digits), count * workers)
-             : fmt::format("{}:{}", gpus, workers);  // only a type: one GPU of it
+  const char* end = option.data() + option.size();
+  const auto parsed = std::from_chars(option.data() + digits, end, count);
+  const bool has_count = parsed.ec == std::errc() && parsed.ptr == end;
+  if (gpus > 1) count = gpus;
+  if (count == 0) return {};
+  std::string type = has_count ? option.substr(0, digits) : option;
+  if (!type.empty() && !type.ends_with(':')) type += ':';
+  return fmt::format("{}{}", type, count * workers);
 }
 
 }  // namespace
@@ -77,7 +81,8 @@ std::int64_t SlurmHandingIn::most_jobs() const {
                                   kMostOfArray);
 }
 
-std::vector<std::string> SlurmHandingIn::sbatch_words(const Submission& submission) const {
+std::vector<std::string> SlurmHandingIn::sbatch_words(const Submission& submission,
+                                                      const std::string& gpus) const {
   const SlurmOptions& options = context_.options;
   const std::filesystem::path folder = submission_folder(options.runs, submission.id);
   const std::int64_t workers = submission.tasks_of_job;
@@ -89,7 +94,7 @@ std::vector<std::string> SlurmHandingIn::sbatch_words(const Submission& submissi
   };
   add("partition", options.partition);
   add("account", options.account);
-  add("gres", options.gpus.empty() ? "" : "gpu:" + gpus_of_job(options.gpus, workers));
+  add("gres", gpus.empty() ? "" : "gpu:" + gpus);
   add("time", options.time);
   // A requeued job would find its task begun. petlab submits a new job instead.
   words.push_back("--no-requeue");
@@ -110,14 +115,20 @@ std::vector<std::string> SlurmHandingIn::sbatch_words(const Submission& submissi
   return words;
 }
 
-// The number of workers in the next submission. While other jobs run, their workers take the
-// trials, so no job takes a node for only a part of the workers that fit there.
+// The number of workers in the next submission, all with the same number of GPUs. While other jobs
+// run, their workers take the trials, so no job takes a node for only a part of the workers that
+// fit there.
 std::int64_t SlurmHandingIn::next_tasks() const {
   const std::int64_t of_job = std::max(1, context_.options.node_workers);
-  const auto queued = static_cast<std::int64_t>(queue_.size());
+  const std::int64_t gpus = queue_.front()->gpus;
+  const std::int64_t queued =
+      std::find_if(queue_.begin(), queue_.end(),
+                   [gpus](const SlurmJob* job) { return job->gpus != gpus; }) -
+      queue_.begin();
   const bool others_work =
-      std::any_of(jobs_.all().begin(), jobs_.all().end(), [](const SlurmJob* job) {
-        return job->at() == SlurmJob::At::job && job->shares_job && job->ran && !job->is_to_end();
+      std::any_of(jobs_.all().begin(), jobs_.all().end(), [gpus](const SlurmJob* job) {
+        return job->at() == SlurmJob::At::job && job->shares_job && job->ran && !job->is_to_end() &&
+               job->gpus == gpus;
       });
   return std::min(most_jobs_ * of_job,
                   others_work && !context_.options.detach ? queued - queued % of_job : queued);
@@ -129,6 +140,7 @@ void SlurmHandingIn::submit() {
   submission.tasks = next_tasks();
   if (submission.tasks == 0) return;
   submission.tasks_of_job = std::max(1, options.node_workers);
+  const std::int64_t gpus = queue_.front()->gpus;
   submission.id = submission_id(options.owner, ++submissions_);
   for (std::int64_t task = 0; task < submission.tasks; ++task) {
     SlurmJob* job = queue_.front();
@@ -143,12 +155,13 @@ void SlurmHandingIn::submit() {
   }
   jobs_.open_tasks(submission.id, submission.tasks);
   write_submission(options.runs, submission,
-                   {options.worker, options.threads, options.gpus, options.one_trial_a_job,
-                    options.idle, options.setup});
+                   {options.worker, options.threads, gpus_text(options.gpus, gpus, 1),
+                    options.one_trial_a_job, options.idle, options.setup});
   fault_point("submission_written");
   busy_ = true;
   const std::string id = submission.id;
-  context_.run(sbatch_words(submission), kSubmitLimit,
+  context_.run(sbatch_words(submission, gpus_text(options.gpus, gpus, submission.tasks_of_job)),
+               kSubmitLimit,
                [this, id](base::ChildAnswer answer) { submitted(id, std::move(answer)); });
 }
 

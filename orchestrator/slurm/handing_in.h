@@ -37,7 +37,8 @@ class SlurmHandingIn {
  private:
   void ask_limits();
   std::int64_t most_jobs() const;
-  std::vector<std::string> sbatch_words(const Submission& submission) const;
+  std::vector<std::string> sbatch_words(const Submission& submission,
+                                        const std::string& gpus) const;
   std::int64_t next_tasks() const;
   void submit();
   void submitted(const std::string& id, base::ChildAnswer answer);

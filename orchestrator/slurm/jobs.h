@@ -130,6 +130,7 @@ class SlurmJob final : public Worker {
   Watched watched;
   std::optional<SlurmClock::time_point> ends;  // its time limit
   std::string submission;
+  std::int64_t gpus = 1;        // that its trials need; 1: as the options say
   std::int64_t task = 0;        // in its submission
   std::int64_t array_task = 0;  // of its job, in the array
   bool shares_job = false;      // with other workers: its end is not that of the job

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -53,10 +54,10 @@ class SlurmLauncher final : public Launcher, public JobQueue {
     };
   }
 
-  std::optional<std::string> acquire_slot() override {
+  std::optional<std::string> acquire_slot(std::int64_t gpus) override {
     std::int64_t number = 0;
     while (slots_.contains(number)) ++number;
-    slots_.insert(number);
+    slots_.emplace(number, gpus);
     return fmt::format("slurm-{}", number);
   }
   std::string why_no_slot() const override {
@@ -66,11 +67,10 @@ class SlurmLauncher final : public Launcher, public JobQueue {
     return waiting == 0 ? std::string()
                         : fmt::format("{} of its jobs wait in Slurm's queue", waiting);
   }
-  void release_slot(const std::string& slot) override {
-    slots_.erase(std::stoll(slot.substr(slot.find('-') + 1)));
-  }
-  SlotDevice device(const std::string&) const override {
-    return {context_.options.gpus.empty() ? "cpu" : "cuda", "", 0};
+  void release_slot(const std::string& slot) override { slots_.erase(number_of(slot)); }
+  SlotDevice device(const std::string& slot) const override {
+    const bool has_gpus = !context_.options.gpus.empty() || slots_.at(number_of(slot)) > 1;
+    return {has_gpus ? "cuda" : "cpu", "", 0};
   }
   void use_device(const std::string& host, DeviceUse use) override;
   bool workers_stay() const override { return !context_.options.one_trial_a_job; }
@@ -80,6 +80,7 @@ class SlurmLauncher final : public Launcher, public JobQueue {
   std::unique_ptr<Worker> start(const std::string& slot, const std::vector<std::filesystem::path>&,
                                 std::function<void(WorkerEnd)> on_end) override {
     std::unique_ptr<SlurmJob> job = jobs_.make(slot, std::move(on_end));
+    job->gpus = slots_.at(number_of(slot));
     handing_in_.enqueue(*job);
     return job;
   }
@@ -104,7 +105,10 @@ class SlurmLauncher final : public Launcher, public JobQueue {
   SlurmHandingIn handing_in_;
   SlurmEnding ending_;
   SlurmWatching watching_;
-  std::set<std::int64_t> slots_;
+  static std::int64_t number_of(const std::string& slot) {
+    return std::stoll(slot.substr(slot.find('-') + 1));
+  }
+  std::map<std::int64_t, std::int64_t> slots_;  // GPUs by number
 };
 
 // Pending jobs were submitted with an older --exclude, so they are updated, too.

@@ -392,17 +392,26 @@ class Workers(SlurmCase):
 class WholeNodes(SlurmCase):
     """Jobs with several workers."""
 
-    def test_workers_of_a_whole_node_share_its_gpus(self):
+    def run_on_gpus(self, *more):
+        """The node and the visible GPUs of each worker."""
         worker = self.write("on-gpu", '#!/bin/sh\n[ "$1" = - ] && echo "$SLURMD_NODENAME $CUDA_VISIBLE_DEVICES"'
                                       f' >>{self.root}/gpus\nFAKE_GPUS={self.root} exec {PROGRAMS}/scripted-worker "$@"\n')
         worker.chmod(0o755)
-        self.sweep(12, "{steps: 10, step_ms: 100}")
-        words = self.words("--slots", "6", "--slurm-exclusive", "4", "--slurm-gpus", "1")
+        words = self.words(*more, "--slurm-gpus", "1")
         words[words.index("--worker") + 1] = str(worker)
-        done = self.end(self.start(*words))
-        self.check_complete(done, 12)
+        self.check_complete(self.end(self.start(*words)), 12)
+        return [line.split() for line in (self.root / "gpus").read_text().splitlines()]
+
+    def test_trials_with_several_gpus_get_them(self):
+        self.sweep(12, "{steps: 10, step_ms: 100}", "when:\n  - {if: {seed: 1..3}, set: {resources.gpus: 2}}\n")
+        gpus = self.run_on_gpus("--slots", "4")
+        # Workers of both kinds.
+        self.assertEqual({len(visible.split(",")) for _, visible in gpus}, {1, 2}, gpus)
+
+    def test_workers_of_a_whole_node_share_its_gpus(self):
+        self.sweep(12, "{steps: 10, step_ms: 100}")
+        gpus = self.run_on_gpus("--slots", "6", "--slurm-exclusive", "4")
         self.assertEqual(len(self.jobs()), 2)
-        gpus = [line.split() for line in (self.root / "gpus").read_text().splitlines()]
         self.assertEqual(len(gpus), 6)
         self.assertEqual(len({tuple(line) for line in gpus}), 6, gpus)
         self.assertEqual({gpu for _, gpu in gpus}, {"0", "1", "2", "3"})

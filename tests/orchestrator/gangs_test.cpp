@@ -118,12 +118,12 @@ TEST_CASE("A gang that fails together is tried again one by one", "[orchestrator
 TEST_CASE("A cancelled trial leaves its gang, and the others continue", "[orchestrator]") {
   // A worker that cannot stop a single trial stops, and the others resume.
   const bool stops_whole = GENERATE(false, true);
-  const testing::ScriptedSweep sweep(trials(3, {", steps: 400", ", steps: 50", ", steps: 50"}));
+  const testing::ScriptedSweep sweep(trials(3, {", steps: 100", ", steps: 50", ", steps: 50"}));
   testing::Background run(
       [&] { return sweep.run("--slots 1 --gang 3", stops_whole ? "SCRIPTED_STOPS_WHOLE=1" : ""); });
   REQUIRE(sweep.until("SELECT count(*) = 3 FROM attempts WHERE checkpoint_step > 0"));
   const std::string id =
-      sweep.text("SELECT trial_id FROM trials WHERE json_extract(user, '$.steps') = 400");
+      sweep.text("SELECT trial_id FROM trials WHERE json_extract(user, '$.steps') = 100");
   CHECK(sweep.petlab("cancel " + id).exit_code == 0);
   CHECK(run.wait().exit_code == 0);
   CHECK(count(sweep, "outcome = 'cancelled'") == 1);

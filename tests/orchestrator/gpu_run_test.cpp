@@ -280,6 +280,34 @@ TEST_CASE("GPU options that cannot be met are refused, not ignored", "[orchestra
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE device LIKE 'cpu-%'") == 1);
 }
 
+TEST_CASE("A trial with several GPUs sees them all, and no other trial does", "[orchestrator]") {
+  const FakeGpus gpus(3);
+  const ScriptedSweep sweep(trials(6, "steps: 3, step_ms: 5") +
+                            "  two: {seed: 7, resources.gpus: 2}\n"
+                            "  three: {seed: 8, resources: {gpus: 3}}\n");
+  const CommandResult result = run(sweep, gpus, "");
+  INFO(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(sweep.text("SELECT device FROM attempts a JOIN trials t ON t.key = a.trial WHERE "
+                   "seed = 8") == "gpu-0+1+2 GPU-0f00,GPU-1f00,GPU-2f00");
+  CHECK(sweep.number("SELECT count(*) FROM attempts a JOIN trials t ON t.key = a.trial WHERE "
+                     "seed = 7 AND device LIKE 'gpu-_+_ GPU-_f00,GPU-_f00'") == 1);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE device LIKE 'gpu-_ GPU-_f00'") == 6);
+  CHECK(sweep.number("SELECT count(*) FROM attempts a JOIN attempts b ON a.trial < b.trial AND "
+                     "a.started_at < b.ended_at AND b.started_at < a.ended_at JOIN trials t ON "
+                     "t.key IN (a.trial, b.trial) WHERE seed = 8") == 0);
+  const auto refusal = [&](const std::string& words, const std::string& variables) {
+    const CommandResult refused = sweep.run(words, variables);
+    CHECK(refused.exit_code == 2);
+    return refused.err.substr(refused.err.find(" is "));
+  };
+  CHECK(refusal("", "PATH=/nowhere") ==
+        " is 2, but workers train on CPU cores: nvidia-smi is not on PATH\n");
+  CHECK(refusal("--pack 2", gpus.variables()) == " is 2, but --pack shares GPUs; run without it\n");
+  const FakeGpus few(2);
+  CHECK(refusal("", few.variables()) == " is 3, but petlab has 2 GPU(s) here\n");
+}
+
 TEST_CASE("If one of two GPUs fails every trial, the other trains all 60", "[orchestrator]") {
   for (const std::string words : {"crash ", "exit ", "error ", "device ", "device --pack 4",
                                   "crash --fresh-workers --retries 0"}) {

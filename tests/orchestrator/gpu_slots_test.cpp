@@ -37,6 +37,40 @@ const SlotRequest kAll = {std::nullopt, false, true};
 
 }  // namespace
 
+TEST_CASE("A request for several GPUs gets all of them or none", "[orchestrator]") {
+  const testing::TempDir folder;
+  GpuSlots run(folder.path(), gpus(4), 1);
+  SlotRequest three = kWhole;
+  three.gpus = 3;
+  SlotRequest two = kWhole;
+  two.gpus = 2;
+  std::optional<Slot> first = run.acquire(three);
+  REQUIRE(first);
+  CHECK(first->name == "gpu-0+1+2");
+  CHECK(first->gpu_uuid == "GPU-0,GPU-1,GPU-2");
+  CHECK(first->gpu_selector == "GPU-0,GPU-1,GPU-2");
+  CHECK(first->whole);
+  CHECK_FALSE(run.may_have_room(two));
+  CHECK_FALSE(run.acquire(two));
+  // The refused request holds nothing.
+  std::optional<Slot> last = run.acquire(kWhole);
+  REQUIRE(last);
+  CHECK(last->name == "gpu-3");
+  first.reset();
+  // A worker of these GPUs failed, so each of them is the last choice.
+  run.use("GPU-0,GPU-1", DeviceUse::last);
+  two.avoided = {"GPU-0,GPU-1"};
+  const std::optional<Slot> second = run.acquire(kWhole);
+  REQUIRE(second);
+  CHECK(second->name == "gpu-2");
+  // It avoids them only while enough others exist.
+  CHECK_FALSE(run.acquire(two));
+  run.use("GPU-3", DeviceUse::never);
+  const std::optional<Slot> third = run.acquire(two);
+  REQUIRE(third);
+  CHECK(third->name == "gpu-0+1");
+}
+
 TEST_CASE("In 10,000 assignments of whole GPUs no two workers get the same one", "[orchestrator]") {
   const testing::TempDir folder;
   // Two petlab processes of one user.

@@ -83,7 +83,7 @@ TEST_CASE("The group of an ended worker is signalled before its number can be re
   options.locks_folder = folder.path() / "locks";
   options.owner = "owner";
   const auto launcher = make_local_launcher(loop, options);
-  const auto slot = launcher->acquire_slot();
+  const auto slot = launcher->acquire_slot(1);
   REQUIRE(slot);
   has_number.clear();
   recording = true;

@@ -163,6 +163,17 @@ TEST_CASE("A description with a field of the wrong type is refused and the field
   CHECK(refused(R"({"devices": "cpu"})") ==
         "worker.sh --describe: devices is 'cpu', must be a list of texts "
         "(docs/reference/worker-protocol.md)\n");
+  CHECK(refused(R"({"max_gpus": 0})") ==
+        "worker.sh --describe: max_gpus is 0, must be a whole number from 1 "
+        "(docs/reference/worker-protocol.md)\n");
+}
+
+TEST_CASE("A trial with more GPUs than its worker can use is refused", "[orchestrator]") {
+  const Scripted sweep("  a: {seed: 1, resources.gpus: 2}\n");
+  const auto worker = script(sweep, R"(echo '{"name": "one", "max_gpus": 1}')");
+  const auto result = sweep.petlab("run sweep.yaml --worker " + worker);
+  CHECK(result.exit_code == 2);
+  CHECK(result.err.ends_with(" is 2, but one trains a trial on at most 1 GPU(s)\n"));
 }
 
 TEST_CASE("Two runs of one slot each train at the same time on two cores", "[orchestrator]") {

@@ -25,6 +25,29 @@ TEST_CASE("The longest trial runs first, an unknown one counts as longer", "[orc
   CHECK_FALSE(schedule.take("", false, kNow));
 }
 
+TEST_CASE("Among trials of one priority, those with the most GPUs go first", "[orchestrator]") {
+  std::vector<ScheduledTrial> trials(4);
+  trials[0] = {"a", 100.0};
+  trials[1] = {"a", 1.0};
+  trials[2] = {"a", 1.0};
+  trials[3] = {"a", 1.0, 1};
+  trials[1].gpus = 2;
+  trials[2].gpus = 4;
+  Schedule schedule(trials);
+  for (std::size_t trial = 0; trial < 4; ++trial)
+    schedule.add(trial, trial == 1 ? kNow + 5s : kNow);
+  using Counts = std::map<std::int64_t, std::int64_t>;
+  CHECK(schedule.waiting_by_gpus() == Counts{{1, 2}, {2, 1}, {4, 1}});
+  CHECK(schedule.take("a", false, kNow) == 3u);
+  CHECK(schedule.take("a", false, kNow) == 2u);
+  CHECK(schedule.waiting_by_gpus() == Counts{{1, 1}, {2, 1}});
+  schedule.set_alone(1, false);
+  CHECK(schedule.waiting(2) == 1);
+  CHECK(schedule.take("a", false, kNow + 5s) == 1u);
+  CHECK(schedule.take("a", false, kNow + 5s) == 0u);
+  CHECK(schedule.waiting_by_gpus().empty());
+}
+
 TEST_CASE("A higher priority beats any duration, and still waits for its start time",
           "[orchestrator]") {
   Schedule schedule({{"a", 100.0}, {"a", 1.0, 5}, {"b", 50.0, 5}, {"a", std::nullopt, -1}});

@@ -54,7 +54,7 @@ class HandDevices final : public orchestrator::SharedDevices {
     launcher.shared = this;
   }
   std::optional<std::string> acquire_share(const orchestrator::SlotRequest& request) override {
-    const std::optional<std::string> slot = launcher_.acquire_slot();
+    const std::optional<std::string> slot = launcher_.acquire_slot(1);
     if (!slot) return slot;
     requested.push_back(request.memory_mib.value_or(-1));
     reserved_[*slot] = request.memory_mib.value_or(kLargest);

@@ -106,15 +106,19 @@ class ScriptedLauncher : public orchestrator::Launcher {
   ScriptedLauncher(HandLoop& loop, int slots, bool stay)
       : loop_(loop), slots_(slots), stay_(stay) {}
 
-  std::optional<std::string> acquire_slot() override {
+  std::optional<std::string> acquire_slot(std::int64_t gpus) override {
+    std::int64_t free = slots_;
+    for (const auto& [name, taken] : taken_) free -= taken;
+    if (gpus > free) return std::nullopt;
     for (int number = 0; number < slots_; ++number) {
       const std::string name = fmt::format("hand-{}", number);
       if (use_.contains(device_of(name)) && use_[device_of(name)] != DeviceUse::usual) continue;
-      if (taken_.insert(name).second) return name;
+      if (taken_.emplace(name, gpus).second) return name;
     }
     for (int number = 0; number < slots_; ++number) {
       const std::string name = fmt::format("hand-{}", number);
-      if (use_[device_of(name)] == DeviceUse::last && taken_.insert(name).second) return name;
+      if (use_[device_of(name)] == DeviceUse::last && taken_.emplace(name, gpus).second)
+        return name;
     }
     return std::nullopt;
   }
@@ -273,7 +277,7 @@ class ScriptedLauncher : public orchestrator::Launcher {
   HandLoop& loop_;
   int slots_;
   bool stay_;
-  std::set<std::string> taken_;
+  std::map<std::string, std::int64_t> taken_;  // slots, with their GPUs
   std::map<std::string, DeviceUse> use_;
 };
 

@@ -60,6 +60,57 @@ TEST_CASE("A whole sweep runs on a simulated clock", "[orchestrator]") {
   }
 }
 
+TEST_CASE("Trials with several GPUs begin first, and others get what they leave",
+          "[orchestrator]") {
+  for (const bool stay : {true, false}) {
+    ScriptedRun sweep(
+        "  a: {seed: 1}\n  b: {seed: 2}\n  c: {seed: 3}\n  d: {seed: 4, resources.gpus: 2}\n", 3,
+        stay);
+    CHECK(orchestrator::exit_code(sweep.execute()) == 0);
+    CHECK(about(sweep.launches(3), {0}));
+    CHECK(about(sweep.launches(0), {0}));
+    CHECK(about(sweep.launches(1), {10}));
+    CHECK(about(sweep.launches(2), {10}));
+  }
+}
+
+TEST_CASE("If the first trial in line needs several GPUs, others wait until they are free",
+          "[orchestrator]") {
+  for (const bool stay : {true, false}) {
+    ScriptedRun sweep(
+        "  a: {seed: 1}\n  b: {seed: 2}\n  c: {seed: 3}\n  d: {seed: 4, resources.gpus: 2}\n", 2,
+        stay);
+    sweep.options.retry_delay = std::chrono::seconds(4);
+    sweep.script(3, {{Does::crash, testing::seconds(1), true, false}, {}});
+    sweep.script(0, {{Does::finish, testing::seconds(12)}});
+    CHECK(orchestrator::exit_code(sweep.execute()) == 0);
+    INFO(text(sweep.launches(0)) << "; " << text(sweep.launches(2)) << "; "
+                                 << text(sweep.launches(3)));
+    // The first attempt ends at 1 s, the second is ready at 5 s, and both GPUs are free at 13 s.
+    CHECK(about(sweep.launches(0), {1}));
+    CHECK(about(sweep.launches(1), {1}));
+    CHECK(about(sweep.launches(3), {0, 13}));
+    CHECK(about(sweep.launches(2), {23}));
+  }
+}
+
+TEST_CASE("Others begin once the trial that waits for several GPUs is cancelled",
+          "[orchestrator]") {
+  ScriptedRun sweep("  a: {seed: 1}\n  b: {seed: 2}\n  c: {seed: 3, resources.gpus: 3}\n", 2);
+  sweep.loop.in(testing::seconds(5), [&] {
+    results::Store other(sweep.files.database());
+    orchestrator::decide(other, sweep.options.runs, sweep.sweep.trials[2].id.value,
+                         {protocol::Decision::What::cancel, 0, sweep.loop.wall_seconds()});
+  });
+  CHECK(orchestrator::exit_code(sweep.execute()) == 0);
+  CHECK(sweep.launches(2).empty());
+  for (const std::size_t trial : {0, 1}) {
+    REQUIRE(sweep.launches(trial).size() == 1);
+    CHECK(sweep.launches(trial).front() >= 5);
+    CHECK(sweep.launches(trial).front() < 7);
+  }
+}
+
 TEST_CASE("Retry delays double, and a trial that keeps crashing fails", "[orchestrator]") {
   ScriptedRun sweep(2);
   sweep.options.retries = 3;

@@ -60,7 +60,7 @@ TEST_CASE("A slot has as many cores as its worker has threads", "[orchestrator]"
   const std::vector<Slot> held = all_of(CpuSlots(folder.path(), some, 2, 2));
   CHECK(names_of(held) == Names{"cpu-0", "cpu-4"});
   CHECK(held[1].bound_to == std::vector{4, 5});
-  CHECK(held[1].further_cores.size() == 1);
+  CHECK(held[1].further.size() == 1);
   // Both slots hold their cores, and one core is left.
   CHECK(names_of(all_of(CpuSlots(folder.path(), some, 5, 1))) == Names{"cpu-6"});
   // With more threads than cores, a slot has all cores.

@@ -107,7 +107,7 @@ struct SlurmRun {
   void start_more(int count) {
     const int first = static_cast<int>(workers.size());
     for (int i = first; i < first + count; ++i) {
-      const std::string slot = *launcher->acquire_slot();
+      const std::string slot = *launcher->acquire_slot(1);
       workers.push_back(launcher->start(slot, {}, [this, i](const WorkerEnd& end) {
         ended.push_back(fmt::format("{}: {}", i, to_string(end)));
       }));
@@ -301,6 +301,32 @@ TEST_CASE("Several workers share a job that has a whole node", "[orchestrator]")
     run.until([&] { return run.slurm.lines("handed").size() > 1; });
     CHECK(run.slurm.lines("handed") == Lines{"5", "2"});
   }
+}
+
+TEST_CASE("Jobs of trials with several GPUs ask for them", "[orchestrator]") {
+  const auto gres = [](const std::string& option, int workers) {
+    SlurmRun run(0);
+    run.options.gpus = option;
+    run.options.node_workers = workers;
+    run.start(2);
+    for (const int gpus : {2, 2, 4}) {
+      const std::string slot = *run.launcher->acquire_slot(gpus);
+      CHECK(run.launcher->device(slot).kind == "cuda");
+      run.workers.push_back(run.launcher->start(slot, {}, [](const WorkerEnd&) {}));
+    }
+    run.launcher->queue()->flush();
+    run.until([&] { return run.launched() == 5; });
+    Lines all;
+    for (const std::string& words : run.slurm.lines("words")) {
+      const std::size_t at = words.find("--gres=");
+      all.push_back(at == words.npos ? "" : words.substr(at + 7, words.find(' ', at) - at - 7));
+    }
+    return all;
+  };
+  CHECK(gres("", 0) == Lines{"", "gpu:2", "gpu:4"});
+  CHECK(gres("1", 0) == Lines{"gpu:1", "gpu:2", "gpu:4"});
+  CHECK(gres("a100", 0) == Lines{"gpu:a100:1", "gpu:a100:2", "gpu:a100:4"});
+  CHECK(gres("a100:1", 2) == Lines{"gpu:a100:2", "gpu:a100:4", "gpu:a100:8"});
 }
 
 TEST_CASE("An adopted job is followed by the number that it recorded", "[orchestrator]") {

@@ -363,7 +363,7 @@ SimulatedLauncher::SimulatedLauncher(boost::asio::io_context& io, Workers& worke
                                      LaunchingOrchestrator owner)
     : io_(io), workers_(workers), owner_(std::move(owner)) {}
 
-std::optional<std::string> SimulatedLauncher::acquire_slot() {
+std::optional<std::string> SimulatedLauncher::acquire_slot(std::int64_t) {
   for (int number = 0; number < owner_.slots; ++number) {
     const std::string name = fmt::format("cpu-{}", number);
     if (slots_.contains(name)) continue;

@@ -67,7 +67,7 @@ class SimulatedLauncher final : public orchestrator::Launcher {
  public:
   SimulatedLauncher(boost::asio::io_context& io, Workers& workers, LaunchingOrchestrator owner);
 
-  std::optional<std::string> acquire_slot() override;
+  std::optional<std::string> acquire_slot(std::int64_t gpus) override;
   void release_slot(const std::string& slot) override;
   orchestrator::SlotDevice device(const std::string&) const override { return {"cpu", "", 0}; }
   void use_device(const std::string&, orchestrator::DeviceUse) override {}

@@ -236,6 +236,32 @@ when:
                                 "to 1000000"));
 }
 
+TEST_CASE("A number of GPUs does not change the id, and the largest of equal trials counts",
+          "[sweeps]") {
+  const Home home;
+  const Sweep sweep = home.load(kBase + R"(
+variants:
+  two: {resources.gpus: 2}
+  same: {resources: {gpus: 1}}
+  other: {module.bottleneck: 8}
+grid: {seed: [1, 2]}
+when:
+  - {if: {seed: 2, resources.gpus: 1}, set: {resources.gpus: 4}}
+)");
+  REQUIRE(sweep.trials.size() == 4);
+  CHECK(sweep.trials[0].gpus == 2);
+  CHECK(sweep.trials[1].gpus == 4);
+  CHECK(sweep.trials[2].gpus == 1);
+  CHECK(sweep.trials[3].gpus == 4);
+  const Sweep without = home.load(kBase + "grid: {seed: [1, 2]}\n");
+  CHECK(without.trials[0].id == sweep.trials[0].id);
+  CHECK(without.trials[0].gpus == 1);
+  CHECK_THROWS_WITH(
+      home.load(kBase + "variants: {a: {resources: {gpus: 0}}}\n"),
+      petlab::testing::has_text("resources.gpus: found 0, expected a whole number from 1 to "
+                                "1024"));
+}
+
 TEST_CASE("The highest priority of merged trials counts, in any order", "[sweeps]") {
   const Home home;
   const std::vector<std::array<int, 3>> orders = {{7, -3, 0}, {0, 7, -3}, {-3, 0, 7}};

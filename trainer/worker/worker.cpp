@@ -496,10 +496,10 @@ ordered_json gangs() {
 }
 
 std::string describe_worker() {
-  return ordered_json{{"name", kWorkerName},   {"version", kVersion},
-                      {"protocol", kProtocol}, {"numerics", kNumerics},
-                      {"devices", devices()},  {"gangs", gangs()},
-                      {"stops_trials", true},  {"libtorch", libtorch_file()}}
+  return ordered_json{
+      {"name", kWorkerName},   {"version", kVersion},  {"protocol", kProtocol},
+      {"numerics", kNumerics}, {"devices", devices()}, {"gangs", gangs()},
+      {"stops_trials", true},  {"max_gpus", 1},        {"libtorch", libtorch_file()}}
       .dump();
 }
 

@@ -499,6 +499,7 @@ TEST_CASE("petlab-trainer describes itself, trains the attempts on standard inpu
   const auto described = testing::run_command(program + " --describe");
   CHECK(described.exit_code == 0);
   CHECK(described.out.find(R"("name":"petlab-trainer")") != std::string::npos);
+  CHECK(described.out.find(R"("max_gpus":1)") != std::string::npos);
 
   protocol::TrialFile trial = trial_of(world, {"adapter", true, MaskKind::learned});
   trial.config.training.epochs = 1;
