@@ -196,12 +196,14 @@ void Claims::claim(const Choice& chosen, const std::vector<std::int64_t>& at_lea
   }
 }
 
-// Cached: a run has few devices, and querying one reads files of the kernel.
+// Cached: a run has few devices, and querying one reads files of the kernel. Of several GPUs, the
+// first counts.
 const std::string& Claims::provenance_on(const std::string& gpu) {
   const auto [known, is_new] = provenance_.try_emplace(gpu, context_.options.provenance);
   if (!is_new || gpu.empty() || known->second.empty()) return known->second;
   nlohmann::ordered_json all = nlohmann::ordered_json::parse(known->second);
-  if (const std::string model = base::gpu_model(gpu); !model.empty()) all["gpu"] = model;
+  if (const std::string model = base::gpu_model(gpu.substr(0, gpu.find(','))); !model.empty())
+    all["gpu"] = model;
   return known->second = all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

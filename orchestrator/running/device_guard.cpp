@@ -110,7 +110,8 @@ bool DeviceGuard::may_have(const WorkerSlot& slot, std::size_t trial) const {
   if (slot.device.empty() || !health_.blames(slot.device, trial)) return true;
   return !state_.slots.any([&](const WorkerSlot& other) {
     return !other.device.empty() && other.device != slot.device && !other.broken &&
-           !health_.is_disabled(other.device) && !health_.blames(other.device, trial);
+           other.gpus == slot.gpus && !health_.is_disabled(other.device) &&
+           !health_.blames(other.device, trial);
   });
 }
 

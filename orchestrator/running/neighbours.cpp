@@ -100,8 +100,8 @@ void Neighbours::announce(std::int64_t wants) {
                     static_cast<double>(mine_.holds) / weight_of(mine_);
   }
   served_at_ = now;
-  mine_.holds = std::count_if(state_.slots.all().begin(), state_.slots.all().end(),
-                              [](const auto& entry) { return !entry.second.retired; });
+  mine_.holds = 0;
+  for (const auto& [name, slot] : state_.slots.all()) mine_.holds += slot.retired ? 0 : slot.gpus;
   mine_.wants = std::max<std::int64_t>(0, wants);
   mine_.priority = state_.trials.schedule().highest_priority().value_or(mine_.priority);
   const bool news = first || mine_.holds != announced_.holds || mine_.wants != announced_.wants ||
