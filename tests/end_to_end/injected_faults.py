@@ -375,12 +375,14 @@ class InjectedFaults(ScriptedWorld):
         self.assertEqual(sum(self.outcomes().values()), 5)
 
     def test_a_database_deleted_or_replaced_during_a_run(self):
-        user = {"steps": 60, "step_ms": 20, "checkpoint_every": 5}
+        # Two trials wait at their first checkpoint until there is a file.
+        gate = self.write("gate", "")
+        user = {"steps": 60, "step_ms": 20, "checkpoint_every": 5, "gate": str(gate)}
         self.write_sweep({}, user, user)
         wanted = self.wanted()
         for how in ("deleted", "replaced"):
             with self.subTest(how):
-                subprocess.run("rm -rf sweep.db* sweep.runs", shell=True, cwd=self.root, check=True)
+                subprocess.run("rm -rf sweep.db* sweep.runs gate", shell=True, cwd=self.root, check=True)
                 process = self.start_scripted()
                 self.until(lambda: (self.root / "sweep.db").exists() and self.query(
                     "SELECT count(*) AS n FROM attempts WHERE outcome = 'finished'")[0]["n"] == 1)
@@ -388,6 +390,7 @@ class InjectedFaults(ScriptedWorld):
                 if how == "replaced":
                     self.petlab("db", "rebuild", "--db", "other.db", "--runs", "undisturbed")
                     os.rename(self.root / "other.db", self.root / "sweep.db")
+                gate.touch()
                 done = self.end(process)
                 self.assertEqual(done.code, 1, done)
                 self.assertEqual(self.last_line(done), f"petlab: sweep.db: {GONE}")
