@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Times a sweep on a real Slurm: jobs that run trial after trial, next to one job for each trial, in alternating rounds.
 
-usage: bench/slurm.py FOLDER_OF_PROGRAMS [--trials 200] [--seconds 5] [--load 5] [--rounds 1] [--hyperqueue PYTHON]
+usage: bench/slurm.py FOLDER_OF_PROGRAMS [--trials 200] [--seconds 5] [--load 5] [--rounds 1] [--arm ARM]
+           [--hyperqueue PYTHON]
 
 The cluster is temporary: two nodes with two slots each, as in tests/end_to_end/slurm.py. A Python worker sleeps for
 --load when it starts, as if it loaded a backbone, and for --seconds in each trial. So the processor hardly
@@ -20,7 +21,9 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests/end_to_end"))
 SLOTS = 4
-ARMS = {"jobs that stay": ["--slots", str(SLOTS)], "one job a trial": ["--fresh-workers"]}
+ARMS = {"jobs that stay": ["--slots", str(SLOTS)],
+        "jobs of two workers": ["--slots", str(SLOTS), "--slurm-exclusive", "2"],
+        "one job a trial": ["--fresh-workers"]}
 
 parser = argparse.ArgumentParser()
 parser.add_argument("programs")
@@ -28,6 +31,7 @@ parser.add_argument("--trials", type=int, default=200)
 parser.add_argument("--seconds", type=float, default=5)
 parser.add_argument("--load", type=float, default=5)
 parser.add_argument("--rounds", type=int, default=1)
+parser.add_argument("--arm", choices=ARMS, action="append", help="instead of all; repeatable")
 parser.add_argument("--hyperqueue")
 given = parser.parse_args()
 sys.argv = [sys.argv[0], given.programs]
@@ -61,7 +65,7 @@ class Timed(slurm.SlurmCase):
 
     def runTest(self):
         for round_ in range(given.rounds):
-            for arm in list(ARMS)[:: 1 if round_ % 2 == 0 else -1]:
+            for arm in (given.arm or list(ARMS))[:: 1 if round_ % 2 == 0 else -1]:
                 self.time(arm, f"{round_}-{list(ARMS).index(arm)}")
             if given.hyperqueue:
                 self.time_hyperqueue()
