@@ -67,9 +67,9 @@ class SlurmLauncher final : public Launcher, public JobQueue {
     return waiting == 0 ? std::string()
                         : fmt::format("{} of its jobs wait in Slurm's queue", waiting);
   }
-  void release_slot(const std::string& slot) override { slots_.erase(number_of(slot)); }
+  void release_slot(const std::string& slot) override { slots_.erase(slot_number(slot)); }
   SlotDevice device(const std::string& slot) const override {
-    const bool has_gpus = !context_.options.gpus.empty() || slots_.at(number_of(slot)) > 1;
+    const bool has_gpus = !context_.options.gpus.empty() || slots_.at(slot_number(slot)) > 1;
     return {has_gpus ? "cuda" : "cpu", "", 0};
   }
   void use_device(const std::string& host, DeviceUse use) override;
@@ -80,7 +80,7 @@ class SlurmLauncher final : public Launcher, public JobQueue {
   std::unique_ptr<Worker> start(const std::string& slot, const std::vector<std::filesystem::path>&,
                                 std::function<void(WorkerEnd)> on_end) override {
     std::unique_ptr<SlurmJob> job = jobs_.make(slot, std::move(on_end));
-    job->gpus = slots_.at(number_of(slot));
+    job->gpus = slots_.at(slot_number(slot));
     handing_in_.enqueue(*job);
     return job;
   }
@@ -105,7 +105,7 @@ class SlurmLauncher final : public Launcher, public JobQueue {
   SlurmHandingIn handing_in_;
   SlurmEnding ending_;
   SlurmWatching watching_;
-  static std::int64_t number_of(const std::string& slot) {
+  static std::int64_t slot_number(const std::string& slot) {
     return std::stoll(slot.substr(slot.find('-') + 1));
   }
   std::map<std::int64_t, std::int64_t> slots_;  // GPUs by number
