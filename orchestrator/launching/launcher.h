@@ -143,13 +143,13 @@ class SharedDevices {
 
 /// A job that a dead orchestrator left.
 struct LeftJob {
-  // for the launcher
-  std::string name;
-  std::int64_t task = 0;
-  std::int64_t array_task = 0;
-  bool shares_job = false;
-  std::string number;  // empty: not recorded
-  std::string job;     // as Worker::launch() names it, and its host; empty: it has not begun
+  // The next five are for the launcher.
+  std::string name;             // of the submission
+  std::int64_t task = 0;        // its worker, in the submission
+  std::int64_t array_task = 0;  // its job, in the array
+  bool shares_job = false;      // with other workers
+  std::string number;           // of the array; empty: not recorded
+  std::string job;  // as Worker::launch() names it, and its host; empty: it has not begun
   std::string host;
   std::vector<std::filesystem::path> given;
   bool has_others = false;  // it also has attempts that this run does not watch

@@ -29,7 +29,8 @@ class Claims {
   void start_jobs(EventLoop::Time now);
   /// The number of slots that this run may still acquire and has work for; 0 or less: none.
   std::int64_t slots_missing(EventLoop::Time now) const;
-  /// Of these, those for trials with so many GPUs, whatever the limits.
+  /// The number of waiting trials with this number of GPUs for which there is no idle slot,
+  /// without regard to the limits on slots; 0 or less: none.
   std::int64_t slots_missing_for(std::int64_t gpus, EventLoop::Time now) const;
   /// The next time at which acquire_slots() may succeed, a trial is ready or a slot's backoff ends.
   std::optional<EventLoop::Time> next_chance(EventLoop::Time now) const;
@@ -75,8 +76,8 @@ class Claims {
   std::optional<Shares>& shares_;
   const Gangs gangs_;
   EventLoop::Time looked_for_slots_;
-  // The number of GPUs of the first trial in line if it found no slot; 0: it did. Slots of other
-  // sizes take no more trials then.
+  // The number of GPUs of the first trial in line, while no slot has this number. Slots of other
+  // sizes then take no more trials. 0: there is such a slot.
   std::int64_t makes_room_ = 0;
   std::map<std::string, std::string> provenance_;  // by the slot's GPU; empty for no GPU
   std::optional<std::int64_t> fruitless_since_;    // TrialTable::additions() at that time
