@@ -162,6 +162,13 @@ void sync_folder(const std::filesystem::path& folder) {
   }
 }
 
+void sync_file_system(const std::filesystem::path& folder) {
+  const FileDescriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() < 0 || ::syncfs(directory.get()) != 0) {
+    refuse(folder, "cannot be synced", errno);
+  }
+}
+
 mode_t mode_of_new_files() {
   // umask() reads the mask only by setting it, for all threads.
   const std::filesystem::path file = "/proc/self/status";

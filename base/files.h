@@ -47,6 +47,9 @@ bool create_file_atomically(const std::filesystem::path& file, std::string_view 
 
 /// Syncs the names in a folder. Throws base::Error.
 void sync_folder(const std::filesystem::path& folder);
+/// Syncs all files of the file system that has the folder: one flush for any number of files.
+/// Throws base::Error.
+void sync_file_system(const std::filesystem::path& folder);
 
 /// Only removes temporary files left by killed processes.
 void remove_abandoned_writes(const std::filesystem::path& file);

@@ -86,11 +86,12 @@ class TakeOver {
         staging_(incoming.folder()),
         other_runs_(other_runs),
         options_(options),
-        ingest_(store, runs_),
+        ingest_(store, runs_, orchestrator::Ingest::Results::as_found),
         other_(staging_ / "other.db", unsynced()) {}
 
   MergeResult run() {
     // Imports folders that a killed merge renamed, and anything else that the database lacks.
+    base::sync_file_system(runs_);
     orchestrator::ingest_runs(store_, runs_);
     const orchestrator::RunsSummary summary = orchestrator::ingest_runs(other_, other_runs_);
     if (summary.sweeps == 0 && summary.trials == 0 && summary.attempts == 0) {

@@ -1,15 +1,10 @@
 #include "orchestrator/records/decide.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <stdexcept>
 #include <system_error>
 
-#include "base/file_descriptor.h"
 #include "base/files.h"
 #include "orchestrator/host/error.h"
 #include "orchestrator/records/inbox.h"
@@ -21,15 +16,6 @@ namespace petlab::orchestrator {
 using protocol::Decision;
 
 namespace {
-
-// One flush for any number of files.
-void sync_file_system_of(const std::filesystem::path& folder) {
-  const base::FileDescriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!descriptor || ::syncfs(descriptor.get()) != 0) {
-    throw Error(
-        fmt::format("{}: cannot be synced to disk: {}", folder.string(), std::strerror(errno)));
-  }
-}
 
 std::vector<results::RemarkSubject> subjects_of(
     const std::vector<std::pair<std::string, Decision>>& decisions) {
@@ -103,7 +89,7 @@ std::filesystem::path log_decisions(
     base::sync_folder(protocol::trial_folder(runs, decisions.front().first));
     base::sync_folder(runs);
   } else {
-    sync_file_system_of(runs);
+    base::sync_file_system(runs);
   }
   return post;
 }

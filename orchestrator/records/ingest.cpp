@@ -53,6 +53,10 @@ class Ingest::File {
     return got;
   }
 
+  void sync() const {
+    if (fdatasync(in_.get()) != 0) fail("cannot be synced");
+  }
+
   /// Describes loss or change of the part already read; empty if unchanged.
   std::string lost_since(const results::Cursor& cursor) const {
     const std::int64_t bytes = size();
@@ -67,9 +71,8 @@ class Ingest::File {
   }
 
  private:
-  [[noreturn]] void fail() const {
-    throw std::runtime_error(
-        fmt::format("{}: cannot be read: {}", name_.string(), std::strerror(errno)));
+  [[noreturn]] void fail(std::string_view what = "cannot be read") const {
+    throw std::runtime_error(fmt::format("{}: {}: {}", name_.string(), what, std::strerror(errno)));
   }
   std::filesystem::path name_;
   base::FileDescriptor in_;
@@ -188,8 +191,8 @@ class EventLines {
   std::unordered_map<std::string, std::int64_t> places_;
 };
 
-Ingest::Ingest(results::Store& store, std::filesystem::path runs)
-    : store_(store), runs_(std::move(runs)) {}
+Ingest::Ingest(results::Store& store, std::filesystem::path runs, Results results)
+    : store_(store), runs_(std::move(runs)), results_(results) {}
 
 void Ingest::expect(const results::Batch& batch, const results::AttemptRef& attempt) {
   read_marks_[attempt.key] = {-1, batch.serial(), {}};
@@ -266,6 +269,10 @@ NewEvents Ingest::look(const results::AttemptRef& attempt, std::size_t max_bytes
     }
   }
   if (cursor.closed) note_what_follows(file, size, events);
+  if (results_ == Results::synced && update.over &&
+      std::holds_alternative<protocol::Finished>(*update.over)) {
+    file.sync();
+  }
   mark->second.cursor = cursor;
   return events;
 }

@@ -75,7 +75,9 @@ enum class Writer {
 /// A missing file has no events. Use it from the store's thread.
 ///
 /// A worker syncs only checkpoints and the last event, while the database syncs all events read.
-/// After a power failure it may therefore have more events than the file: see read_again().
+/// After a power failure it may therefore have more events than the file: see read_again(). A
+/// result is never among them: it may be read before its worker has synced it, so look() syncs the
+/// file.
 ///
 /// Reading has two steps, so that other processes never wait for the database during file reads:
 /// look() reads the file, and store() writes rows. If another process stores the same events first,
@@ -84,8 +86,13 @@ class Ingest {
  public:
   static constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
 
+  /// What look() does once it has read that an attempt finished.
+  enum class Results {
+    synced,    ///< it syncs the file
+    as_found,  ///< nothing: the caller syncs all files at once, or has done so
+  };
   /// `store` must outlive this object. `runs` is the runs folder.
-  Ingest(results::Store& store, std::filesystem::path runs);
+  Ingest(results::Store& store, std::filesystem::path runs, Results results = Results::synced);
 
   /// Declares that the attempt is created in `batch`, so that look() begins at its first event
   /// instead of the position in the database.
@@ -93,8 +100,8 @@ class Ingest {
 
   /// Reads the next lines after the previous look: those that begin within `max_bytes`. Pass every
   /// result to store(), in order and in the next batch. Throws results::Error for the database, and
-  /// std::runtime_error if the file is unreadable, or if its writer is gone and it lacks lines that
-  /// the database has.
+  /// std::runtime_error if the file is unreadable or cannot be synced, or if its writer is gone and
+  /// it lacks lines that the database has.
   NewEvents look(const results::AttemptRef& attempt, std::size_t max_bytes = kMaxBytes,
                  Writer writer = Writer::alive);
   /// Adds the events to `batch`, which the caller commits. If that batch is rolled back, look()
@@ -133,6 +140,7 @@ class Ingest {
 
   results::Store& store_;
   std::filesystem::path runs_;
+  Results results_;
   std::unordered_map<std::int64_t, ReadMark> read_marks_;  // by AttemptRef::key
   std::vector<char> buffer_;
 };

@@ -79,7 +79,7 @@ class RunsReader {
         runs_(runs),
         progress_(progress),
         configurations_(configurations),
-        ingest_(store, runs) {}
+        ingest_(store, runs, Ingest::Results::as_found) {}
 
   RunsSummary read() {
     const std::vector<std::filesystem::path> entries = sorted_entries(runs_);
@@ -335,6 +335,8 @@ RunsSummary rebuild(const std::filesystem::path& runs, const std::filesystem::pa
       throw Error(
           fmt::format("{}: cannot be created: the disk is full or unreadable", database.string()));
     }
+    // The database must not have results that a power cut takes away from their files.
+    base::sync_file_system(runs);
     const base::FileDescriptor written(open(temporary.c_str(), O_RDONLY | O_CLOEXEC));
     const int unsynced = !written || fsync(written.get()) != 0 ? errno : 0;
     const int error = unsynced != 0 ? unsynced : base::give_new_name(temporary, database);
