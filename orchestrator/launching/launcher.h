@@ -196,7 +196,8 @@ class Launcher {
   /// Sets how the device (SlotDevice::uuid, or the host of a job) is used from now on; of several
   /// GPUs, how each is.
   virtual void use_device(const std::string& device, DeviceUse use) = 0;
-  /// The number of devices that slots can be on; 1 if devices are not distinguished.
+  /// The number of devices that new slots can still be on (use_device()); 1 if devices are not
+  /// distinguished.
   virtual std::size_t devices() const { return 1; }
   /// Starts a worker in a slot with its first attempt, or several to train together; a job
   /// (queue()) without one. `on_end` is called once from the loop, never from inside start(), when

@@ -19,7 +19,7 @@ constexpr std::size_t kShareBytes = 127;
 // A GPU of which others use no more than this, such as a desktop, still counts as unused.
 constexpr std::int64_t kLittleMib = 1024;
 
-std::int64_t usable(const Gpu& gpu) {
+std::int64_t usable_mib(const Gpu& gpu) {
   // The driver keeps part of the total for itself.
   return gpu.total_mib - gpu.total_mib / 50;
 }
@@ -124,7 +124,7 @@ std::optional<std::int64_t> GpuSlots::room_for_share(const Device& device,
   if (device.gpu.total_mib == 0) {
     return held.empty() ? std::optional(std::numeric_limits<std::int64_t>::max()) : std::nullopt;
   }
-  std::int64_t left = usable(device.gpu) - device.others_mib;
+  std::int64_t left = usable_mib(device.gpu) - device.others_mib;
   for (const Share& share : held) {
     if (share.whole) return std::nullopt;
     left -= share.reserved_mib;
@@ -158,6 +158,12 @@ void GpuSlots::use(const std::string& uuids, DeviceUse use) {
     device.use = use;
     if (use == DeviceUse::never && kept_ == device.gpu.uuid) kept_.clear();
   }
+}
+
+std::size_t GpuSlots::usable() const {
+  return static_cast<std::size_t>(std::count_if(
+      devices_.begin(), devices_.end(),
+      [](const Device& device) { return device.use != DeviceUse::never && !device.gone; }));
 }
 
 // A device that the request avoids is used only if there is no other.
@@ -254,7 +260,7 @@ void GpuSlots::keep_one_for(const SlotRequest& request) {
   for (const Device& device : devices_) {
     // Skips a GPU that has no room even without petlab's workers.
     if (!may_use(device, request) || !room(device, {}, request)) continue;
-    std::int64_t left = usable(device.gpu) - device.others_mib;
+    std::int64_t left = usable_mib(device.gpu) - device.others_mib;
     for (const Share& share : shares(device.gpu)) left -= share.reserved_mib;
     if (device.gpu.uuid == kept_) return;
     if (best == nullptr || left > most) {
@@ -278,7 +284,7 @@ Resized GpuSlots::resize(Slot& slot, std::int64_t reserved_mib) {
   });
   const std::optional<LockFile> mutex = lock_mutex(device->gpu);
   if (!mutex) return Resized::busy;
-  std::int64_t left = usable(device->gpu) - device->others_mib;
+  std::int64_t left = usable_mib(device->gpu) - device->others_mib;
   for (const Share& share : shares(device->gpu, slot.lock.file())) left -= share.reserved_mib;
   const bool grows = reserved_mib > slot.reserved_mib;
   if (grows && (reserved_mib > left || is_used_unseen(device->gpu, *mutex))) {
@@ -323,7 +329,7 @@ void GpuSlots::update(const std::vector<Gpu>& now,
 std::int64_t GpuSlots::largest_mib() const {
   std::int64_t largest = 0;
   for (const Device& device : devices_) {
-    if (device.use != DeviceUse::never) largest = std::max(largest, usable(device.gpu));
+    if (device.use != DeviceUse::never) largest = std::max(largest, usable_mib(device.gpu));
   }
   return largest;
 }
@@ -336,7 +342,7 @@ std::string GpuSlots::state() const {
     for (const Share& share : held) reserved += share.reserved_mib;
     text += fmt::format("{}gpu-{}: {} worker(s) with {} of {} MiB, others hold {} MiB",
                         text.empty() ? "" : "; ", device.gpu.index, held.size(), reserved,
-                        usable(device.gpu), device.others_mib);
+                        usable_mib(device.gpu), device.others_mib);
   }
   return text;
 }

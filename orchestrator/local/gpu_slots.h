@@ -45,7 +45,8 @@ class GpuSlots {
 
   /// Sets how the GPUs with these UUIDs (Slot::gpu_uuid) are used from now on.
   void use(const std::string& uuids, DeviceUse use);
-  std::size_t size() const { return devices_.size(); }
+  /// The number of GPUs that are neither disabled nor gone.
+  std::size_t usable() const;
 
   /// The memory that petlab's workers report, by GPU. To be called before nvidia-smi is.
   std::map<std::string, std::int64_t> reported() const;

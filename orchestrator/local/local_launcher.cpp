@@ -378,7 +378,7 @@ class LocalLauncher final : public Launcher, public SharedDevices {
   void use_device(const std::string& device, DeviceUse use) override {
     if (gpus_) gpus_->use(device, use);
   }
-  std::size_t devices() const override { return gpus_ ? gpus_->size() : 1; }
+  std::size_t devices() const override { return gpus_ ? gpus_->usable() : 1; }
 
   std::unique_ptr<Worker> start(const std::string& name,
                                 const std::vector<std::filesystem::path>& attempt_folders,

@@ -56,6 +56,7 @@ std::int64_t Claims::slots_missing(EventLoop::Time now) const {
 
 void Claims::acquire_slots(const std::function<bool()>& may_take) {
   guard_.bar_slots();
+  leave_impossible();
   if (shares_) {
     if (shares_->acquire(may_take)) forget_fruitless();
     return;
@@ -87,6 +88,27 @@ void Claims::acquire_slots(const std::function<bool()>& may_take) {
       return;
     }
   }
+}
+
+// Leaves trials with more GPUs than this run can still use. Otherwise the run would make room for
+// them for ever.
+void Claims::leave_impossible() {
+  const auto& by_gpus = state_.trials.schedule().waiting_by_gpus();
+  if (by_gpus.empty() || by_gpus.rbegin()->first == 1 || context_.launcher.queue() != nullptr) {
+    return;
+  }
+  auto left = static_cast<std::int64_t>(context_.launcher.devices());
+  for (const auto& [name, slot] : state_.slots.all()) {
+    if ((slot.broken || slot.is_lost()) && !guard_.is_disabled(slot)) left -= slot.gpus;
+  }
+  left = std::max<std::int64_t>(left, 1);
+  const std::int64_t number = state_.trials.leave_larger(left);
+  if (number == 0) return;
+  const std::string message =
+      fmt::format("skipped {} trial(s) that need more GPUs than the {} that this run can still use",
+                  number, left);
+  context_.observer.note(message);
+  if (state_.course.left.empty()) state_.course.left = message;
 }
 
 bool Claims::has_slots(std::int64_t gpus) const {

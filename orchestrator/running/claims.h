@@ -62,6 +62,7 @@ class Claims {
 
  private:
   bool has_slots(std::int64_t gpus) const;
+  void leave_impossible();
   bool is_to_make_room(const WorkerSlot& slot) const {
     return makes_room_ != 0 && slot.gpus != makes_room_;
   }

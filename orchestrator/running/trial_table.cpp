@@ -197,6 +197,16 @@ void TrialTable::unsettle(std::size_t trial) {
   member.standing = Standing::unplanned;
 }
 
+std::int64_t TrialTable::leave_larger(std::int64_t most) {
+  std::int64_t number = 0;
+  for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
+    if (schedule_.trial(trial).gpus <= most || !schedule_.remove(trial)) continue;
+    settle_left(trial);
+    ++number;
+  }
+  return number;
+}
+
 std::optional<std::size_t> TrialTable::find(const std::string& id) const {
   const auto found = by_id_.find(id);
   return found == by_id_.end() ? std::nullopt : std::optional(found->second);

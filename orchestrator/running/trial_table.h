@@ -24,7 +24,7 @@ enum class Standing {
   waiting,    ///< for a slot, or a retry's delay
   assigned,   ///< this run has claimed an attempt of it
   elsewhere,  ///< another orchestrator has claimed it
-  left,       ///< skipped in this run: its workers die before starting it, or do not exit
+  left,       ///< skipped in this run: its workers die or hang, or too few GPUs are left
 };
 
 /// A trial of the sweep, as this run knows it.
@@ -64,6 +64,8 @@ class TrialTable {
   void settle_elsewhere(std::size_t trial);
   /// Leaves the trial for the next run.
   void settle_left(std::size_t trial) { trials_[trial].standing = Standing::left; }
+  /// Leaves the waiting trials with more than `most` GPUs for the next run. Returns how many.
+  std::int64_t leave_larger(std::int64_t most);
 
   SweepMember& at(std::size_t trial) { return trials_[trial]; }
   const SweepMember& at(std::size_t trial) const { return trials_[trial]; }

@@ -125,7 +125,13 @@ class ScriptedLauncher : public orchestrator::Launcher {
   void use_device(const std::string& device, orchestrator::DeviceUse use) override {
     use_[device] = use;
   }
-  std::size_t devices() const override { return has_devices ? slots_ : 1; }
+  std::size_t devices() const override {
+    if (!has_devices) return 1;
+    const auto disabled = std::count_if(use_.begin(), use_.end(), [](const auto& entry) {
+      return entry.second == DeviceUse::never;
+    });
+    return static_cast<std::size_t>(slots_ - disabled);
+  }
   void release_slot(const std::string& slot) override { taken_.erase(slot); }
   orchestrator::SlotDevice device(const std::string& slot) const override {
     return {has_devices ? "cuda" : "cpu", device_of(slot), 0};

@@ -66,6 +66,7 @@ TEST_CASE("Trials with several GPUs begin first, and others get what they leave"
     ScriptedRun sweep(
         "  a: {seed: 1}\n  b: {seed: 2}\n  c: {seed: 3}\n  d: {seed: 4, resources.gpus: 2}\n", 3,
         stay);
+    sweep.launcher.has_devices = true;
     CHECK(orchestrator::exit_code(sweep.execute()) == 0);
     CHECK(about(sweep.launches(3), {0}));
     CHECK(about(sweep.launches(0), {0}));
@@ -80,6 +81,8 @@ TEST_CASE("If the first trial in line needs several GPUs, others wait until they
     ScriptedRun sweep(
         "  a: {seed: 1}\n  b: {seed: 2}\n  c: {seed: 3}\n  d: {seed: 4, resources.gpus: 2}\n", 2,
         stay);
+    sweep.launcher.has_devices = true;
+    sweep.options.retries = 1;
     sweep.options.retry_delay = std::chrono::seconds(4);
     sweep.script(3, {{Does::crash, testing::seconds(1), true, false}, {}});
     sweep.script(0, {{Does::finish, testing::seconds(12)}});
@@ -96,19 +99,24 @@ TEST_CASE("If the first trial in line needs several GPUs, others wait until they
 
 TEST_CASE("Others begin once the trial that waits for several GPUs is cancelled",
           "[orchestrator]") {
-  ScriptedRun sweep("  a: {seed: 1}\n  b: {seed: 2}\n  c: {seed: 3, resources.gpus: 3}\n", 2);
-  sweep.loop.in(testing::seconds(5), [&] {
+  ScriptedRun sweep(
+      "  a: {seed: 1}\n  b: {seed: 2}\n  c: {seed: 3}\n  d: {seed: 4, resources.gpus: 2}\n", 2);
+  sweep.launcher.has_devices = true;
+  sweep.options.retries = 1;
+  sweep.options.retry_delay = std::chrono::seconds(4);
+  sweep.script(3, {{Does::crash, testing::seconds(1), true, false}, {}});
+  sweep.script(0, {{Does::finish, testing::seconds(60)}});
+  sweep.loop.in(testing::seconds(20), [&] {
     results::Store other(sweep.files.database());
-    orchestrator::decide(other, sweep.options.runs, sweep.sweep.trials[2].id.value,
+    orchestrator::decide(other, sweep.options.runs, sweep.sweep.trials[3].id.value,
                          {protocol::Decision::What::cancel, 0, sweep.loop.wall_seconds()});
   });
   CHECK(orchestrator::exit_code(sweep.execute()) == 0);
-  CHECK(sweep.launches(2).empty());
-  for (const std::size_t trial : {0, 1}) {
-    REQUIRE(sweep.launches(trial).size() == 1);
-    CHECK(sweep.launches(trial).front() >= 5);
-    CHECK(sweep.launches(trial).front() < 7);
-  }
+  CHECK(about(sweep.launches(3), {0}));
+  CHECK(about(sweep.launches(1), {1}));
+  REQUIRE(sweep.launches(2).size() == 1);  // 11 if it had not waited
+  CHECK(sweep.launches(2).front() >= 20);
+  CHECK(sweep.launches(2).front() < 22);
 }
 
 TEST_CASE("Retry delays double, and a trial that keeps crashing fails", "[orchestrator]") {
@@ -237,6 +245,33 @@ TEST_CASE("A GPU on which everything fails is disabled, and the other one trains
       // The next run finds everything done.
       CHECK(orchestrator::exit_code(sweep.execute()) == 0);
     }
+  }
+}
+
+TEST_CASE("Trials with more GPUs than are left by disabled ones wait for the next run",
+          "[orchestrator]") {
+  for (const Does what : {Does::fail_device, Does::die}) {
+    std::string variants;
+    for (int seed = 1; seed <= 12; ++seed) {
+      variants += fmt::format("  s{}: {{seed: {}, priority: {}, resources.gpus: {}}}\n", seed, seed,
+                              seed == 8 ? 0 : 12 - seed, seed % 4 == 0 ? 2 : 1);
+    }
+    ScriptedRun sweep(variants, 2);
+    sweep.launcher.has_devices = true;
+    sweep.launcher.slot_script["hand-0"] = {what, testing::seconds(1), true, false};
+    // The first trial with two GPUs, after three others, finds only one.
+    const orchestrator::RunResult result = sweep.execute();
+    INFO(static_cast<int>(what) << " " << fmt::format("{}", fmt::join(sweep.notes, "\n")));
+    CHECK(orchestrator::exit_code(result) == 1);
+    CHECK(result.problem ==
+          "skipped 3 trial(s) that need more GPUs than the 1 that this run can still use");
+    CHECK(std::count(sweep.notes.begin(), sweep.notes.end(), result.problem) == 1);
+    CHECK(result.status.done == 9);
+    for (const std::size_t trial : {3, 7, 11}) CHECK(sweep.facts(trial).attempts.size() <= 1);
+    // The GPU works again in the next run.
+    sweep.launcher.slot_script.clear();
+    sweep.launcher.use_device("GPU-hand-0", orchestrator::DeviceUse::usual);
+    CHECK(orchestrator::exit_code(sweep.execute()) == 0);
   }
 }
 
