@@ -218,7 +218,7 @@ fi
 # ---- Tools for the tests of the Python package and for tests against Python libraries
 if $dev; then
   # test_tool NAME SCRIPT WITHOUT: installs a virtual environment, or reports what is skipped
-  # without it
+  # without it. Each waits for its downloads most of the time, so they run together.
   test_tool() {
     local python
     if python=$("scripts/$2" 2>>"$log"); then
@@ -227,16 +227,16 @@ if $dev; then
       say "$1: cannot be installed ($log); $3"
     fi
   }
-  test_tool "Tools for the Python package's tests" python_venv.sh "these tests are skipped"
-  test_tool "TensorBoard" tensorboard_venv.sh "the test with its reader is skipped"
-  test_tool "MLflow, trackio and W&B" trackers_venv.sh "the test with them is skipped"
-  test_tool "Tools for the paper's rehearsal" statistics_venv.sh "a part of it is skipped"
-  test_tool "A browser for report pages" browser_venv.sh "a test is skipped"
-  test_tool "The prose linter" prose_venv.sh "the check of the pages is skipped"
-  test_tool "The schemas' validator" schema_venv.sh "a test is skipped"
-  test_tool "Optuna" optuna_venv.sh "the test that searches by TPE is skipped"
-  test_tool "The site builder" site_venv.sh "its test is skipped"
-  test_tool "NVRTC, which compiles kernels for GPUs" nvrtc_venv.sh "a test is skipped"
+  test_tool "Tools for the Python package's tests" python_venv.sh "these tests are skipped" &
+  test_tool "TensorBoard" tensorboard_venv.sh "the test with its reader is skipped" &
+  test_tool "MLflow, trackio and W&B" trackers_venv.sh "the test with them is skipped" &
+  test_tool "Tools for the paper's rehearsal" statistics_venv.sh "a part of it is skipped" &
+  test_tool "A browser for report pages" browser_venv.sh "a test is skipped" &
+  test_tool "The prose linter" prose_venv.sh "the check of the pages is skipped" &
+  test_tool "The schemas' validator" schema_venv.sh "a test is skipped" &
+  test_tool "Optuna" optuna_venv.sh "the test that searches by TPE is skipped" &
+  test_tool "The site builder" site_venv.sh "its test is skipped" &
+  test_tool "NVRTC, which compiles kernels for GPUs" nvrtc_venv.sh "a test is skipped" &
   if [ -n "$(torch_folder)" ] &&
     ! "$venv/bin/python3" scripts/torch_needs.py python >>"$log" 2>&1; then
     say "PEFT and AdapterHub: left out, with the tests beside them: they need a torch that Python" \
@@ -247,5 +247,6 @@ if $dev; then
   else
     say "PEFT and AdapterHub: cannot be installed ($log); the tests beside them are skipped"
   fi
+  wait
 fi
 say "Set-up is complete"
