@@ -9,6 +9,7 @@
 #include <ostream>
 #include <stdexcept>
 
+#include "base/files.h"
 #include "base/shown.h"
 #include "cli/output/counted.h"
 #include "orchestrator/records/rebuild.h"
@@ -50,6 +51,8 @@ int print_summary_of_runs(const orchestrator::RunsSummary& summary,
 int import_own_runs(const StoredArguments& arguments, bool json, Streams streams) {
   const std::filesystem::path database = arguments.database_path();
   const std::filesystem::path runs = runs_to_read(arguments);
+  // The database must not have results that a power cut takes away from copied files.
+  base::sync_file_system(runs);
   results::Store store(database);
   return print_summary_of_runs(orchestrator::ingest_runs(store, runs), database, runs, json,
                                streams);

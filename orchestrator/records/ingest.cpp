@@ -270,7 +270,7 @@ NewEvents Ingest::look(const results::AttemptRef& attempt, std::size_t max_bytes
   }
   if (cursor.closed) note_what_follows(file, size, events);
   if (results_ == Results::synced && update.over &&
-      std::holds_alternative<protocol::Finished>(*update.over)) {
+      !std::holds_alternative<protocol::Stopped>(*update.over)) {
     file.sync();
   }
   mark->second.cursor = cursor;

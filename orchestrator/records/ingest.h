@@ -86,7 +86,7 @@ class Ingest {
  public:
   static constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
 
-  /// What look() does once it has read that an attempt finished.
+  /// What look() does once it has read that an attempt finished or failed.
   enum class Results {
     synced,    ///< it syncs the file
     as_found,  ///< nothing: the caller syncs all files at once, or has done so

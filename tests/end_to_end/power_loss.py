@@ -139,8 +139,8 @@ NEEDED = [
     ("an artifact", "fsync", "*/artifact.petl"),
 ]
 
-# Cuts at which petlab once failed: before or after a sync, or after the user was told of it or of the first result. The last column says which
-# names are kept of those that need not be.
+# Cuts at which petlab once failed: before or after a sync, or after the user was told of it, or of the first trial that
+# is over. The last column says which names are kept of those that need not be.
 ONCE_FAILED = [
     ("a decision that the database does not have", "after", "fdatasync", "*/decisions.jsonl", "ordered", "all"),
     ("a note that the database does not have", "after", "fdatasync", "*/remarks.jsonl", "ordered", "all"),
@@ -150,7 +150,10 @@ ONCE_FAILED = [
      lambda naming: naming.name != "events.jsonl"),
     ("decisions without the names of their files", "told", "fdatasync", "*/decisions.jsonl", "posix", "none"),
 ]
-LATE_SYNCS = [("a result that its worker had not synced", "done", "", "", "ordered", "all")]
+LATE_SYNCS = [
+    ("a result that its worker had not synced", "done", "", "", "ordered", "all"),
+    ("a failure that its worker had not synced", "failed", "", "", "ordered", "all"),
+]
 
 
 class Told:
@@ -425,6 +428,8 @@ class PowerLoss(ScriptedWorld):
             self.assertEqual(findings, [])
             return
         self.assertEqual((checked.code, findings), (0, []), checked)
+        self.assertEqual(self.rows("SELECT 1 FROM attempts WHERE outcome = 'failed' AND event_kind IS NULL"), [],
+                         "a failure without its kind, which says whether it is retried")
         again = self.petlab("db", "rebuild", "--db", "world/again.db", "--runs", RUNS)
         self.assertEqual((again.code, again.err), (0, ""), again)
         for sql in EQUAL:
@@ -478,8 +483,8 @@ class PowerLoss(ScriptedWorld):
               f"{time.monotonic() - begin:.0f} s", flush=True)
 
     def cut_of(self, when, kind, path):
-        if when == "done":
-            return next(index for index, _, data in self.record.said if b'"state":"done"' in data) + 1
+        if when in ("done", "failed"):
+            return next(index for index, _, data in self.record.said if b'"state":"%s"' % when.encode() in data) + 1
         at = next(index for index, kinds, paths in self.record.syncs
                   if kinds == kind and fnmatch.fnmatch(paths, path))
         return at + 1 if when == "after" else at if when == "before" else next(
