@@ -71,7 +71,8 @@ std::chrono::milliseconds milliseconds(double seconds) {
 // Refuses what only a run that stays can do, and an unintended number of jobs.
 void check_detach(const RunArguments& arguments) {
   if (arguments.slots == 0) {
-    throw std::invalid_argument("--detach needs --slots, the number of jobs that share the trials");
+    throw std::invalid_argument(
+        "--detach needs --slots, the number of workers that share the trials");
   }
   if (arguments.time_limit > 0 || arguments.no_progress_limit > 0) {
     throw std::invalid_argument(

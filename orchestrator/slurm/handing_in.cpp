@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <utility>
 
 #include "orchestrator/host/error.h"
@@ -19,20 +20,29 @@ constexpr std::int64_t kMostOfArray = 1000;
 constexpr auto kLongestPause = std::chrono::seconds(60);
 constexpr int kRefusalsAfterSuccess = 8;
 
+// --slurm-gpus: "2", "a100" (one GPU of that type) or "a100:2". A type may begin with a digit.
+struct Gpus {
+  std::string type;
+  std::int64_t count = 0;
+};
+
+Gpus parse_gpus(const std::string& option) {
+  if (option.empty()) return {};
+  const std::size_t digits = option.rfind(':') + 1;  // 0 without a colon
+  const char* const end = option.data() + option.size();
+  std::int64_t count = 0;
+  const auto parsed = std::from_chars(option.data() + digits, end, count);
+  if (parsed.ec != std::errc() || parsed.ptr != end) return {option, 1};
+  return {option.substr(0, std::max<std::size_t>(digits, 1) - 1), count};
+}
+
 // The --slurm-gpus of a worker whose trials need this many GPUs (1: as --slurm-gpus says), times
 // `workers`: "a100:1" for four workers -> "a100:4".
 std::string gpus_text(const std::string& option, std::int64_t gpus, std::int64_t workers) {
-  std::int64_t count = option.empty() ? 0 : 1;  // only a type: one GPU of it
-  const std::size_t colon = option.rfind(':');
-  const std::size_t digits = colon == std::string::npos ? 0 : colon + 1;
-  const char* end = option.data() + option.size();
-  const auto parsed = std::from_chars(option.data() + digits, end, count);
-  const bool has_count = parsed.ec == std::errc() && parsed.ptr == end;
+  auto [type, count] = parse_gpus(option);
   if (gpus > 1) count = gpus;
   if (count == 0) return {};
-  std::string type = has_count ? option.substr(0, digits) : option;
-  if (!type.empty() && !type.ends_with(':')) type += ':';
-  return fmt::format("{}{}", type, count * workers);
+  return fmt::format("{}{}{}", type, type.empty() ? "" : ":", count * workers);
 }
 
 }  // namespace
@@ -115,36 +125,51 @@ std::vector<std::string> SlurmHandingIn::sbatch_words(const Submission& submissi
   return words;
 }
 
-// The number of workers in the next submission, all with the same number of GPUs. While other jobs
-// run, their workers take the trials, so no job takes a node for only a part of the workers that
-// fit there.
-std::int64_t SlurmHandingIn::next_tasks() const {
-  const std::int64_t of_job = std::max(1, context_.options.node_workers);
-  const std::int64_t gpus = queue_.front()->gpus;
-  const std::int64_t queued =
-      std::find_if(queue_.begin(), queue_.end(),
-                   [gpus](const SlurmJob* job) { return job->gpus != gpus; }) -
-      queue_.begin();
-  const bool others_work =
-      std::any_of(jobs_.all().begin(), jobs_.all().end(), [gpus](const SlurmJob* job) {
-        return job->at() == SlurmJob::At::job && job->shares_job && job->ran && !job->is_to_end() &&
-               job->gpus == gpus;
-      });
-  return std::min(most_jobs_ * of_job,
-                  others_work && !context_.options.detach ? queued - queued % of_job : queued);
+// A node for N workers has N times their GPUs, so fewer workers fit if their trials need more.
+std::int64_t SlurmHandingIn::workers_of_job(std::int64_t gpus) const {
+  const std::int64_t most = std::max(1, context_.options.node_workers);
+  if (gpus == 1) return most;
+  const std::int64_t usual = std::max<std::int64_t>(1, parse_gpus(context_.options.gpus).count);
+  return std::max<std::int64_t>(1, most * usual / gpus);
+}
+
+// Returns workers with the same number of GPUs; none: no worker may be submitted now. While other
+// jobs run, their workers take the trials, so no job takes a node for only a part of the workers
+// that fit there.
+SlurmHandingIn::Next SlurmHandingIn::next() const {
+  std::set<std::int64_t> looked_at;
+  for (const SlurmJob* first : queue_) {
+    const std::int64_t gpus = first->gpus;
+    if (!looked_at.insert(gpus).second) continue;
+    const std::int64_t queued = std::count_if(
+        queue_.begin(), queue_.end(), [gpus](const SlurmJob* job) { return job->gpus == gpus; });
+    const std::int64_t of_job = workers_of_job(gpus);
+    const bool others_work =
+        !context_.options.detach && !context_.options.one_trial_a_job &&
+        std::any_of(jobs_.all().begin(), jobs_.all().end(), [gpus](const SlurmJob* job) {
+          return job->at() == SlurmJob::At::job && job->shares_job && job->ran && !job->waiting &&
+                 !job->is_closed() && !job->is_to_end() && job->gpus == gpus;
+        });
+    const std::int64_t tasks =
+        std::min(most_jobs_ * of_job, others_work ? queued - queued % of_job : queued);
+    if (tasks > 0) return {gpus, tasks};
+  }
+  return {};
 }
 
 void SlurmHandingIn::submit() {
   const SlurmOptions& options = context_.options;
   Submission submission;
-  submission.tasks = next_tasks();
-  if (submission.tasks == 0) return;
-  submission.tasks_of_job = std::max(1, options.node_workers);
-  const std::int64_t gpus = queue_.front()->gpus;
+  const auto [gpus, tasks] = next();
+  if (tasks == 0) return;
+  submission.tasks = tasks;
+  submission.tasks_of_job = workers_of_job(gpus);
   submission.id = submission_id(options.owner, ++submissions_);
   for (std::int64_t task = 0; task < submission.tasks; ++task) {
-    SlurmJob* job = queue_.front();
-    queue_.pop_front();
+    const auto place = std::find_if(queue_.begin(), queue_.end(),
+                                    [gpus = gpus](const auto* job) { return job->gpus == gpus; });
+    SlurmJob* job = *place;
+    queue_.erase(place);
     if (!job->submission.empty()) jobs_.leave(*job);
     job->become(SlurmJob::At::submitting);
     job->submission = submission.id;

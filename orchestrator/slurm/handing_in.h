@@ -39,7 +39,13 @@ class SlurmHandingIn {
   std::int64_t most_jobs() const;
   std::vector<std::string> sbatch_words(const Submission& submission,
                                         const std::string& gpus) const;
-  std::int64_t next_tasks() const;
+  /// What to submit next: so many workers whose trials need so many GPUs.
+  struct Next {
+    std::int64_t gpus = 1;
+    std::int64_t tasks = 0;
+  };
+  Next next() const;
+  std::int64_t workers_of_job(std::int64_t gpus) const;
   void submit();
   void submitted(const std::string& id, base::ChildAnswer answer);
   void accepted(const std::vector<SlurmJob*>& jobs, const std::string& number);

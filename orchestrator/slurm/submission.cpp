@@ -90,10 +90,12 @@ if [ $# = 0 ] && [ {tasks_of_job} -gt 1 ]; then
   while [ "$task" -lt "$next" ] && [ "$task" -lt {tasks} ]; do
     # A restarted job finds its tasks begun.
     [ -e "$task.jsonl" ] || (
+      trap : TERM INT HUP
       srun --exact --nodes=1 --ntasks=1 --cpus-per-task={threads} --mem=0 --mpi=none --export=ALL {gres} \
         "$folder/job.sh" "$task" </dev/null >>"$task.out" 2>&1
       code=$?
-      (set -C; note began >"$task.jsonl") 2>/dev/null
+      began=$(note began)
+      (set -C; printf '%s\n' "$began" >"$task.jsonl") 2>/dev/null
       grep -q '"ended"\|"withdrawn"' "$task.jsonl" || note_end "$code"
     ) &
     task=$((task + 1))
@@ -101,8 +103,9 @@ if [ $# = 0 ] && [ {tasks_of_job} -gt 1 ]; then
   until wait; do :; done
   exit 0
 fi
-# The job that creates the file runs the task; a restarted or duplicate job does not.
-if ! (set -C; note began ",\"step\":\"$SLURM_STEP_ID\"" >"$task.jsonl") 2>/dev/null; then
+# The job that creates the file runs the task; a restarted or duplicate job does not. An empty file would look withdrawn.
+began=$(note began ",\"step\":\"$SLURM_STEP_ID\"")
+if ! (set -C; printf '%s\n' "$began" >"$task.jsonl") 2>/dev/null; then
   [ -e "$task.jsonl" ] && exit 0
   echo "petlab: $folder/$task.jsonl cannot be created on $(hostname)" >&2
   exit 1

@@ -341,7 +341,8 @@ void SlurmWatching::finish_from_files() {
   for (SlurmJob* job : std::vector<SlurmJob*>(jobs_.all().begin(), jobs_.all().end())) {
     if (!jobs_.contains(job) || job->at() != SlurmJob::At::job || !job->ran) continue;
     const std::optional<JobLog> log = job->record();
-    if (log && log->job == job->launched.job && log->exit_code) {
+    // After a signal, only Slurm knows why.
+    if (log && log->job == job->launched.job && log->exit_code && !log->signalled) {
       jobs_.finish(*job, {how_of(*job, *log), ""});
     }
   }

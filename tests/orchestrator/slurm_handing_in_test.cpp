@@ -297,9 +297,24 @@ TEST_CASE("Several workers share a job that has a whole node", "[orchestrator]")
     const std::size_t later = run.slurm.lines("polls").size();
     run.until([&] { return run.slurm.lines("polls").size() > later + 2; });
     CHECK(run.slurm.lines("handed") == Lines{"5"});
-    run.start_more(2);
+    // Workers with another number of GPUs do not wait behind it.
+    run.workers.push_back(
+        run.launcher->start(*run.launcher->acquire_slot(2), {}, [](const WorkerEnd&) {}));
+    run.launcher->queue()->flush();
     run.until([&] { return run.slurm.lines("handed").size() > 1; });
-    CHECK(run.slurm.lines("handed") == Lines{"5", "2"});
+    CHECK(run.slurm.lines("handed") == Lines{"5", "1"});
+    run.start_more(2);
+    run.until([&] { return run.slurm.lines("handed").size() > 2; });
+    CHECK(run.slurm.lines("handed") == Lines{"5", "1", "2"});
+  }
+  SECTION("a job has the rest of the workers if no other takes more trials") {
+    run.slurm.queue("101_0|RUNNING|n1|None|1:00|petlab.1-2-test.1\n");
+    log(0, began);
+    run.until([&] { return !run.workers[0]->waits(); });
+    run.workers[0]->close();
+    run.start_more(1);
+    run.until([&] { return run.slurm.lines("handed").size() > 1; });
+    CHECK(run.slurm.lines("handed") == Lines{"5", "1"});
   }
 }
 
@@ -326,7 +341,12 @@ TEST_CASE("Jobs of trials with several GPUs ask for them", "[orchestrator]") {
   CHECK(gres("", 0) == Lines{"", "gpu:2", "gpu:4"});
   CHECK(gres("1", 0) == Lines{"gpu:1", "gpu:2", "gpu:4"});
   CHECK(gres("a100", 0) == Lines{"gpu:a100:1", "gpu:a100:2", "gpu:a100:4"});
-  CHECK(gres("a100:1", 2) == Lines{"gpu:a100:2", "gpu:a100:4", "gpu:a100:8"});
+  // A type may begin with a digit.
+  CHECK(gres("2080ti", 0) == Lines{"gpu:2080ti:1", "gpu:2080ti:2", "gpu:2080ti:4"});
+  CHECK(gres("3g.20gb:1", 0) == Lines{"gpu:3g.20gb:1", "gpu:3g.20gb:2", "gpu:3g.20gb:4"});
+  // A job never has more GPUs than its workers would have with one each.
+  CHECK(gres("a100:1", 4) == Lines{"gpu:a100:4", "gpu:a100:4", "gpu:a100:4"});
+  CHECK(gres("1", 2) == Lines{"gpu:2", "gpu:2", "gpu:4"});
 }
 
 TEST_CASE("An adopted job is followed by the number that it recorded", "[orchestrator]") {
@@ -442,12 +462,12 @@ TEST_CASE("No job runs on a disabled host, not even one that waits already", "[o
     const Lines lines = run.slurm.lines("asked");
     return std::count(lines.begin(), lines.end(), words);
   };
-  run.launcher->use_device("n2", DeviceUse::never);
-  run.launcher->use_device("n2", DeviceUse::never);
+  run.launcher->use_device("n2", DeviceUse::never, 3);
+  run.launcher->use_device("n2", DeviceUse::never, 3);
   run.until([&] { return asked("update JobId=101 ExcNodeList=n8,n9,n2") > 0; });
   run.start_more(1);
   run.until([&] { return run.launched() == 3; });
-  run.launcher->use_device("n2", DeviceUse::last);
+  run.launcher->use_device("n2", DeviceUse::last, 1);
   run.until([&] { return asked("update JobId=102 ExcNodeList=n8,n9") > 0; });
   run.start_more(1);
   run.until([&] { return run.launched() == 4; });
