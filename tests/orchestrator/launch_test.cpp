@@ -71,7 +71,10 @@ TEST_CASE("A trial that kills its workers before it starts does not block the ot
   const auto result = sweep.run("", "timeout 60");
   CHECK(result.exit_code == 1);
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 28);
-  CHECK(sweep.number("SELECT max(number) FROM attempts") == 3);
+  // 4 if the first three were in the same slot.
+  const auto attempts = sweep.number("SELECT max(number) FROM attempts");
+  CHECK(attempts >= 3);
+  CHECK(attempts <= 4);
 }
 
 TEST_CASE("A runs folder whose path has a line break or tab is refused", "[orchestrator]") {
