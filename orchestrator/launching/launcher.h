@@ -92,7 +92,7 @@ struct SlotRequest {
 /// How a launcher may use a device.
 enum class DeviceUse {
   usual,
-  last,   ///< only if no other is free, because trials failed there
+  last,   ///< only if no other with fewer failures is free
   never,  ///< no new slots there: it is disabled for the run
 };
 
@@ -193,9 +193,8 @@ class Launcher {
   /// Releases a slot, whose worker must be gone.
   virtual void release_slot(const std::string& slot) = 0;
   virtual SlotDevice device(const std::string& slot) const = 0;
-  /// Sets how the device (SlotDevice::uuid, or the host of a job) is used from now on; of several
-  /// GPUs, how each is.
-  virtual void use_device(const std::string& device, DeviceUse use) = 0;
+  /// Sets how a GPU, or the host of jobs, is used from now on. `failures`: of trials there.
+  virtual void use_device(const std::string& device, DeviceUse use, std::size_t failures) = 0;
   /// The number of devices that new slots can still be on (use_device()); 1 if devices are not
   /// distinguished.
   virtual std::size_t devices() const { return 1; }

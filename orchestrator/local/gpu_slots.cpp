@@ -152,23 +152,26 @@ bool GpuSlots::may_have_room(const SlotRequest& request) const {
          });
 }
 
-void GpuSlots::use(const std::string& uuids, DeviceUse use) {
+void GpuSlots::use(const std::string& uuid, DeviceUse use, std::size_t failures) {
   for (Device& device : devices_) {
-    if (!is_among(device.gpu.uuid, uuids)) continue;
+    if (device.gpu.uuid != uuid) continue;
     device.use = use;
+    device.failures = failures;
     if (use == DeviceUse::never && kept_ == device.gpu.uuid) kept_.clear();
   }
 }
 
 std::size_t GpuSlots::usable() const {
-  return static_cast<std::size_t>(std::count_if(
-      devices_.begin(), devices_.end(),
-      [](const Device& device) { return device.use != DeviceUse::never && !device.gone; }));
+  return static_cast<std::size_t>(
+      std::count_if(devices_.begin(), devices_.end(),
+                    [](const Device& device) { return device.use != DeviceUse::never; }));
 }
 
 // A device that the request avoids is used only if there is no other.
 bool GpuSlots::may_use(const Device& device, const SlotRequest& request) const {
   if (device.use == DeviceUse::never) return false;
+  // CUDA shows a process only one slice.
+  if (request.gpus > 1 && device.gpu.slice >= 0) return false;
   const auto avoids = [&request](const Device& one) {
     return std::any_of(request.avoided.begin(), request.avoided.end(),
                        [&](const std::string& uuids) { return is_among(one.gpu.uuid, uuids); });
@@ -219,7 +222,7 @@ std::optional<Slot> GpuSlots::acquire_one(const SlotRequest& request) {
     if (!left || is_used_unseen(device.gpu, *mutex)) continue;
     // Workers are spread over GPUs, since they also share a GPU's compute.
     const auto rank = [](const Device& of, std::size_t workers, std::int64_t room) {
-      return std::tuple(of.use, workers, -room);
+      return std::tuple(of.use, of.failures, workers, -room);
     };
     if (!best || rank(device, held.size(), *left) < rank(*best->device, best->held, best->room)) {
       best.emplace(Offer{&device, std::move(*mutex), held.size(), *left});

@@ -43,9 +43,9 @@ class GpuSlots {
   /// True while the slot's GPU is kept for the first in line.
   bool is_kept(const Slot& slot) const { return slot.gpu_uuid == kept_; }
 
-  /// Sets how the GPUs with these UUIDs (Slot::gpu_uuid) are used from now on.
-  void use(const std::string& uuids, DeviceUse use);
-  /// The number of GPUs that are neither disabled nor gone.
+  /// Sets how a GPU is used from now on. Of two used last, the one with fewer failures goes first.
+  void use(const std::string& uuid, DeviceUse use, std::size_t failures = 0);
+  /// The number of GPUs that are not disabled.
   std::size_t usable() const;
 
   /// The memory that petlab's workers report, by GPU. To be called before nvidia-smi is.
@@ -71,7 +71,8 @@ class GpuSlots {
     Gpu gpu;
     std::int64_t others_mib = 0;
     DeviceUse use = DeviceUse::usual;
-    bool gone = false;  // not in the last list of its tool
+    std::size_t failures = 0;  // of trials there
+    bool gone = false;         // not in the last list of its tool
   };
   struct Offer;
   std::optional<Slot> acquire_one(const SlotRequest& request);

@@ -375,8 +375,8 @@ class LocalLauncher final : public Launcher, public SharedDevices {
     return {slot.device, slot.gpu_uuid, slot.reserved_mib};
   }
 
-  void use_device(const std::string& device, DeviceUse use) override {
-    if (gpus_) gpus_->use(device, use);
+  void use_device(const std::string& gpu, DeviceUse use, std::size_t failures) override {
+    if (gpus_) gpus_->use(gpu, use, failures);
   }
   std::size_t devices() const override { return gpus_ ? gpus_->usable() : 1; }
 

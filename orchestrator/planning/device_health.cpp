@@ -1,9 +1,29 @@
 #include "orchestrator/planning/device_health.h"
 
 #include <algorithm>
+#include <sstream>
 #include <utility>
 
 namespace petlab::orchestrator {
+
+std::vector<std::string> gpus_of(const std::string& device) {
+  std::vector<std::string> gpus;
+  std::istringstream in(device);
+  for (std::string gpu; std::getline(in, gpu, ',');) gpus.push_back(gpu);
+  return gpus;
+}
+
+namespace {
+
+bool share_gpu(const std::string& a, const std::string& b) {
+  const std::vector<std::string> gpus = gpus_of(a);
+  const std::vector<std::string> others = gpus_of(b);
+  return std::any_of(gpus.begin(), gpus.end(), [&](const std::string& gpu) {
+    return std::find(others.begin(), others.end(), gpu) != others.end();
+  });
+}
+
+}  // namespace
 
 const DeviceHealth::Device* DeviceHealth::find(const std::string& device) const {
   const auto found = devices_.find(device);
@@ -25,7 +45,8 @@ void DeviceHealth::failed(const std::string& device, const Failure& failure) {
   state.last_finished = false;
   if (at_fault_.contains(failure.trial)) return;
   const auto [first, is_new] = failed_on_.try_emplace(failure.trial, device);
-  if (!is_new && first->second != device) {
+  // Slots with several GPUs may have a bad one in common.
+  if (!is_new && first->second != device && !share_gpu(first->second, device)) {
     at_fault_.insert(failure.trial);
     for (auto& [name, other] : devices_) other.failed.erase(failure.trial);
   } else {

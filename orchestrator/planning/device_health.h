@@ -15,6 +15,9 @@ namespace petlab::orchestrator {
 /// This many different trials in a row that fail on a device put it under suspicion.
 inline constexpr std::size_t kFailuresThatDisable = 3;
 
+/// The GPUs of a device: the UUIDs of a slot with several GPUs have commas between them.
+std::vector<std::string> gpus_of(const std::string& device);
+
 /// Finds the devices (GPUs, or hosts of a cluster) on which every trial fails. A device is disabled
 /// for the run when kFailuresThatDisable different trials in a row failed there while the last
 /// trial of another device finished. A trial that failed on two devices is at fault itself: it

@@ -30,8 +30,8 @@ struct Entry {
   bool lacks() const {
     return run->wants > 0 && static_cast<double>(run->holds) < share - kRounding;
   }
-  bool has_a_slot_too_many() const {
-    return static_cast<double>(run->holds - 1) >= share - kRounding;
+  bool has_too_many(std::int64_t of_slot) const {
+    return static_cast<double>(run->holds - of_slot) >= share - kRounding;
   }
   bool exceeds() const { return static_cast<double>(run->holds) > share + kRounding; }
   // Whole slots that it lacks.
@@ -103,14 +103,17 @@ const RunNeeds* goes_first(const RunNeeds& mine, const std::vector<RunNeeds>& ot
   return nullptr;
 }
 
-const RunNeeds* should_get(const std::string& place, const RunNeeds& mine,
+const RunNeeds* should_get(const std::vector<std::string>& places, const RunNeeds& mine,
                            const std::vector<RunNeeds>& others, bool had_turn) {
   const std::vector<Entry> entries = shares_of(mine, others, 0);
-  const bool too_many = entries[0].has_a_slot_too_many();
+  const bool too_many = entries[0].has_too_many(std::ssize(places));
   if (!too_many && !(had_turn && entries[0].exceeds())) return nullptr;
   for (std::size_t at = 1; at < entries.size(); ++at) {
     const RunNeeds& other = *entries[at].run;
-    if (!entries[at].lacks() || !has_place(other, place)) continue;
+    const bool can_use = std::any_of(places.begin(), places.end(), [&](const std::string& place) {
+      return has_place(other, place);
+    });
+    if (!entries[at].lacks() || !can_use) continue;
     if (too_many || other.served < mine.served) return &other;
   }
   return nullptr;

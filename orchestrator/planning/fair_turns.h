@@ -30,9 +30,10 @@ double weight_of(const RunNeeds& run);
 /// `others`.
 const RunNeeds* goes_first(const RunNeeds& mine, const std::vector<RunNeeds>& others);
 
-/// The run for which my run should give up a slot at this place, although it could use it again;
-/// nullptr: none. `had_turn`: my run has had the slot long enough for a turn.
-const RunNeeds* should_get(const std::string& place, const RunNeeds& mine,
+/// The run for which my run should give up a slot at these places (a core, or its GPUs), although
+/// it could use it again; nullptr: none. `had_turn`: my run has had the slot long enough for a
+/// turn.
+const RunNeeds* should_get(const std::vector<std::string>& places, const RunNeeds& mine,
                            const std::vector<RunNeeds>& others, bool had_turn);
 
 }  // namespace petlab::orchestrator

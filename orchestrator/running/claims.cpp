@@ -54,7 +54,18 @@ std::int64_t Claims::slots_missing(EventLoop::Time now) const {
   return std::min(missing, more - more % of_job);
 }
 
-void Claims::acquire_slots(const std::function<bool()>& may_take) {
+std::int64_t Claims::gpus_missing(EventLoop::Time now) const {
+  std::int64_t slots = std::max<std::int64_t>(0, slots_missing(now));
+  std::int64_t gpus = 0;
+  for (const auto& [size, waiting] : state_.trials.schedule().waiting_by_gpus()) {
+    const std::int64_t more = std::clamp<std::int64_t>(slots_missing_for(size, now), 0, slots);
+    slots -= more;
+    gpus += more * size;
+  }
+  return gpus;
+}
+
+void Claims::acquire_slots(const std::function<bool()>& may_take, bool alone) {
   guard_.bar_slots();
   leave_impossible();
   if (shares_) {
@@ -65,7 +76,7 @@ void Claims::acquire_slots(const std::function<bool()>& may_take) {
   Schedule& schedule = state_.trials.schedule();
   const std::optional<std::size_t> best = schedule.best(now, {});
   const std::int64_t first = best ? schedule.trial(*best).gpus : 0;
-  if (makes_room_ != first || has_slots(first)) makes_room_ = 0;
+  if (!alone || makes_room_ != first || has_slots(first)) makes_room_ = 0;
   std::int64_t missing = slots_missing(now);
   const bool is_stuck = first != 0 && makes_room_ == 0 && !has_slots(first);
   if ((missing <= 0 && !is_stuck) || now - looked_for_slots_ < kLookForSlots) return;
@@ -83,7 +94,7 @@ void Claims::acquire_slots(const std::function<bool()>& may_take) {
       state_.slots.add(*name, gpus);
       --missing;
     }
-    if (gpus == first && !has_slots(gpus)) {
+    if (alone && gpus == first && !has_slots(gpus)) {
       makes_room_ = gpus;
       return;
     }
@@ -99,9 +110,10 @@ void Claims::leave_impossible() {
   }
   auto left = static_cast<std::int64_t>(context_.launcher.devices());
   for (const auto& [name, slot] : state_.slots.all()) {
-    if ((slot.broken || slot.is_lost()) && !guard_.is_disabled(slot)) left -= slot.gpus;
+    if (slot.broken || slot.is_lost()) left -= guard_.enabled_gpus(slot);
   }
   left = std::max<std::int64_t>(left, 1);
+  if (by_gpus.rbegin()->first <= left) return;
   const std::int64_t number = state_.trials.leave_larger(left);
   if (number == 0) return;
   const std::string message =
@@ -112,7 +124,9 @@ void Claims::leave_impossible() {
 }
 
 bool Claims::has_slots(std::int64_t gpus) const {
-  return state_.slots.any([gpus](const WorkerSlot& slot) { return slot.gpus == gpus; });
+  return state_.slots.any([gpus](const WorkerSlot& slot) {
+    return slot.gpus == gpus && !slot.broken && !slot.is_lost();
+  });
 }
 
 void Claims::start_jobs(EventLoop::Time now) {

@@ -23,12 +23,15 @@ class Claims {
   Claims(RunContext& context, RunState& state, DeviceGuard& guard, std::optional<Shares>& shares)
       : context_(context), state_(state), guard_(guard), shares_(shares), gangs_(context, state) {}
 
-  /// Acquires slots, if there is work for them, each only if `may_take` then returns true.
-  void acquire_slots(const std::function<bool()>& may_take);
+  /// Acquires slots, if there is work for them, each only if `may_take` then returns true. `alone`:
+  /// no other run shares them, so that a large trial can wait for several GPUs.
+  void acquire_slots(const std::function<bool()>& may_take, bool alone);
   /// Starts a job in each slot that needs one, if the launcher has a queue.
   void start_jobs(EventLoop::Time now);
   /// The number of slots that this run may still acquire and has work for; 0 or less: none.
   std::int64_t slots_missing(EventLoop::Time now) const;
+  /// The same in GPUs, where slots have some.
+  std::int64_t gpus_missing(EventLoop::Time now) const;
   /// The number of waiting trials with this number of GPUs for which there is no idle slot,
   /// without regard to the limits on slots; 0 or less: none.
   std::int64_t slots_missing_for(std::int64_t gpus, EventLoop::Time now) const;

@@ -30,13 +30,26 @@ std::string DeviceGuard::device_of(const LiveAttempt& live, const WorkerSlot& sl
     device = live.launch.host;
     name = "host " + device;
   }
-  if (!device.empty()) known_.try_emplace(device, Known{name, "", DeviceUse::usual});
+  if (!device.empty()) known_.try_emplace(device, Known{name, ""});
   return device;
 }
 
 bool DeviceGuard::is_disabled(const WorkerSlot& slot) const {
-  if (context_.launcher.queue() == nullptr) return health_.is_disabled(slot.device);
+  if (context_.launcher.queue() == nullptr) return enabled_gpus(slot) < slot.gpus;
   return slot.has_worker() && health_.is_disabled(slot.worker().launch().host);
+}
+
+std::int64_t DeviceGuard::enabled_gpus(const WorkerSlot& slot) const {
+  std::int64_t enabled = slot.gpus;
+  for (const std::string& gpu : gpus_of(slot.device)) {
+    const bool disabled = std::any_of(known_.begin(), known_.end(), [&](const auto& known) {
+      if (!health_.is_disabled(known.first)) return false;
+      const std::vector<std::string> gpus = gpus_of(known.first);
+      return std::find(gpus.begin(), gpus.end(), gpu) != gpus.end();
+    });
+    if (disabled) --enabled;
+  }
+  return enabled;
 }
 
 void DeviceGuard::finished(const LiveAttempt& live, const WorkerSlot& slot) {
@@ -69,11 +82,20 @@ void DeviceGuard::settle_committed() {
                           changed.name));
   }
   for (const DeviceHealth::Failure& failure : health_.take_excused()) excuse(failure);
-  for (auto& [device, known] : known_) {
-    const DeviceUse use = health_.is_disabled(device)    ? DeviceUse::never
-                          : health_.failures(device) > 0 ? DeviceUse::last
-                                                         : DeviceUse::usual;
-    if (std::exchange(known.use, use) != use) context_.launcher.use_device(device, use);
+  std::map<std::string, Use> uses;
+  for (const auto& [device, known] : known_) {
+    const std::size_t failures = health_.failures(device);
+    const DeviceUse use = health_.is_disabled(device) ? DeviceUse::never
+                          : failures > 0              ? DeviceUse::last
+                                                      : DeviceUse::usual;
+    for (const std::string& gpu : gpus_of(device)) {
+      uses[gpu].use = std::max(uses[gpu].use, use);
+      uses[gpu].failures += failures;
+    }
+  }
+  for (const auto& [gpu, use] : uses) {
+    if (std::exchange(uses_[gpu], use) != use)
+      context_.launcher.use_device(gpu, use.use, use.failures);
   }
 }
 

@@ -28,6 +28,8 @@ class DeviceGuard {
   /// Decides which slots take no new trial because their device is disabled or must wait.
   void bar_slots();
   bool is_disabled(const WorkerSlot& slot) const;
+  /// The number of the slot's GPUs that are not disabled; `slot.gpus` if they cannot be told apart.
+  std::int64_t enabled_gpus(const WorkerSlot& slot) const;
   /// False if the trial failed on the slot's device and another device of this run can have it.
   bool may_have(const WorkerSlot& slot, std::size_t trial) const;
   /// The devices on which the trial failed.
@@ -37,7 +39,12 @@ class DeviceGuard {
   struct Known {
     std::string name;  // for people: "gpu-0", "host n2"
     std::string why;   // of its last failure
+  };
+  /// How a GPU, or a host, is used: as the worst of all devices that contain it.
+  struct Use {
     DeviceUse use = DeviceUse::usual;
+    std::size_t failures = 0;
+    bool operator==(const Use&) const = default;
   };
   std::string device_of(const LiveAttempt& live, const WorkerSlot& slot);
   void excuse(const DeviceHealth::Failure& failure);
@@ -46,6 +53,7 @@ class DeviceGuard {
   RunState& state_;
   DeviceHealth health_;
   std::map<std::string, Known> known_;
+  std::map<std::string, Use> uses_;  // by GPU or host
 };
 
 }  // namespace petlab::orchestrator

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/shallow_json.h"
 #include "orchestrator/host/error.h"
+#include "orchestrator/planning/device_health.h"
 
 namespace petlab::orchestrator {
 namespace {
@@ -69,9 +70,10 @@ std::optional<RunNeeds> needs_in(const std::filesystem::path& file, EventLoop::T
   }
 }
 
-// The core or GPU of a slot: "cpu-5" of "cpu-5.1".
-std::string place_of(const WorkerSlot& slot) {
-  return slot.device.empty() ? slot.name.substr(0, slot.name.find('.')) : slot.device;
+// The core or GPUs of a slot: "cpu-5" of "cpu-5.1".
+std::vector<std::string> places_of(const WorkerSlot& slot) {
+  if (slot.device.empty()) return {slot.name.substr(0, slot.name.find('.'))};
+  return gpus_of(slot.device);
 }
 
 }  // namespace
@@ -193,8 +195,8 @@ std::vector<RunNeeds> Neighbours::others_after_yields(EventLoop::Time now) {
   for (const Yielded& yielded : yielded_) {
     const auto at = std::find(files_.begin(), files_.end(), yielded.to) - files_.begin();
     if (at == std::ssize(files_)) continue;
-    ++others[static_cast<std::size_t>(at)].holds;
-    --others[static_cast<std::size_t>(at)].wants;
+    others[static_cast<std::size_t>(at)].holds += yielded.gpus;
+    others[static_cast<std::size_t>(at)].wants -= yielded.gpus;
   }
   return others;
 }
@@ -211,10 +213,11 @@ void Neighbours::yield_slots() {
     }
     const std::vector<RunNeeds> others = others_after_yields(now);
     const RunNeeds* const other =
-        should_get(place_of(slot), mine_, others, now - slot.acquired >= kTurn);
+        should_get(places_of(slot), mine_, others, now - slot.acquired >= kTurn);
     if (other == nullptr) continue;
     slot.retired = true;
-    yielded_.push_back({name, files_[static_cast<std::size_t>(other - others.data())], now});
+    yielded_.push_back(
+        {name, files_[static_cast<std::size_t>(other - others.data())], now, slot.gpus});
     announce(mine_.wants);
   }
 }

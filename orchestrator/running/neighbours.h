@@ -26,8 +26,10 @@ class Neighbours {
   Neighbours& operator=(const Neighbours&) = delete;
 
   /// Announces this run's needs if they have changed, and every second. `wants`: the further slots
-  /// that it has work for; 0 if it starts no more trials.
+  /// that it has work for, in GPUs if they have some; 0 if it starts no more trials.
   void announce(std::int64_t wants);
+  /// True if no other run shares the slots.
+  bool alone() const { return others_.empty(); }
   /// False if another run should get the next free slot.
   bool may_take_slot();
   /// Retires slots that are about to take new trials, as far as other runs should have them: they
@@ -42,6 +44,7 @@ class Neighbours {
     std::string slot;
     std::string to;  // the other run's file
     EventLoop::Time at;
+    std::int64_t gpus = 1;
   };
   bool join();
   void remove_dead();

@@ -282,14 +282,16 @@ void Run::Impl::turn() {
 
 void Run::Impl::acquire_slots(EventLoop::Time now) {
   const auto wanted = [this, now] {
-    return state_.course.claiming() ? claims_.slots_missing(now) : 0;
+    return state_.course.claiming() ? claims_.gpus_missing(now) : 0;
   };
   neighbours_.announce(wanted());
   if (!state_.course.claiming()) return;
-  claims_.acquire_slots([this, &wanted] {
-    neighbours_.announce(wanted());
-    return neighbours_.may_take_slot();
-  });
+  claims_.acquire_slots(
+      [this, &wanted] {
+        neighbours_.announce(wanted());
+        return neighbours_.may_take_slot();
+      },
+      neighbours_.alone());
 }
 
 // Moves the ends of workers out of their slots. With shared devices, the emptied slots are retired:

@@ -138,9 +138,9 @@ void check_gpus(const sweeps::Sweep& sweep, const WorkerDescription& worker,
     if (request.slurm) continue;
     if (request.pack > 1) refuse("--pack shares GPUs; run without it");
     if (devices.gpus.empty()) refuse("workers train on CPU cores: " + devices.why_not);
-    if (trial.gpus > static_cast<std::int64_t>(devices.gpus.size())) {
-      refuse(fmt::format("petlab has {} GPU(s) here", devices.gpus.size()));
-    }
+    const auto whole = std::count_if(devices.gpus.begin(), devices.gpus.end(),
+                                     [](const Gpu& gpu) { return gpu.slice < 0; });
+    if (trial.gpus > whole) refuse(fmt::format("petlab has {} whole GPU(s) here", whole));
   }
 }
 
@@ -340,7 +340,7 @@ RunResult run_sweep(sweeps::Sweep& sweep, const sweeps::Locations& locations,
   options.provenance = provenance_of(options.provenance, sweep, !request.slurm);
   const DeviceChoice devices =
       request.slurm ? DeviceChoice() : find_devices(request, worker, environment, observer);
-  check_gpus(sweep, worker, devices, request);
+  check_gpus(request.part ? *request.part : sweep, worker, devices, request);
   options.slots = request.slots > 0 ? request.slots
                   : request.slurm   ? kJobsInFlight
                                     : devices.slots(request.pack, options.threads);

@@ -72,7 +72,7 @@ class SlurmLauncher final : public Launcher, public JobQueue {
     const bool has_gpus = !context_.options.gpus.empty() || slots_.at(slot_number(slot)) > 1;
     return {has_gpus ? "cuda" : "cpu", "", 0};
   }
-  void use_device(const std::string& host, DeviceUse use) override;
+  void use_device(const std::string& host, DeviceUse use, std::size_t failures) override;
   bool workers_stay() const override { return !context_.options.one_trial_a_job; }
   std::string kind() const override { return "slurm"; }
   JobQueue* queue() override { return this; }
@@ -112,7 +112,7 @@ class SlurmLauncher final : public Launcher, public JobQueue {
 };
 
 // Pending jobs were submitted with an older --exclude, so they are updated, too.
-void SlurmLauncher::use_device(const std::string& host, DeviceUse use) {
+void SlurmLauncher::use_device(const std::string& host, DeviceUse use, std::size_t) {
   const bool changed = use == DeviceUse::never ? context_.disabled.insert(host).second
                                                : context_.disabled.erase(host) > 0;
   if (!changed) return;

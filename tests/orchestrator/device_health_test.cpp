@@ -57,6 +57,16 @@ TEST_CASE("A device is disabled when three trials in a row fail there and others
   }
 }
 
+TEST_CASE("A trial that fails twice on slots with a common GPU is not at fault", "[orchestrator]") {
+  DeviceHealth health;
+  health.failed("0,1", {1, 1});
+  health.failed("2,0", {1, 2});
+  CHECK(health.failures("0,1") == 1);
+  CHECK(health.failures("2,0") == 1);
+  health.failed("3,4", {1, 3});
+  CHECK(health.failures("0,1") + health.failures("2,0") + health.failures("3,4") == 0);
+}
+
 TEST_CASE("Failures on a disabled device are excused once, those of a trial at fault are not",
           "[orchestrator]") {
   DeviceHealth health;

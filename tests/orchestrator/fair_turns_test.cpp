@@ -43,7 +43,7 @@ std::vector<RunNeeds> all_but(const std::vector<RunNeeds>& runs, const RunNeeds&
 bool trials_end(std::vector<RunNeeds>& runs, bool had_turn) {
   bool any = false;
   for (RunNeeds& mine : runs) {
-    if (mine.holds == 0 || !should_get("cpu-0", mine, all_but(runs, mine), had_turn)) continue;
+    if (mine.holds == 0 || !should_get({"cpu-0"}, mine, all_but(runs, mine), had_turn)) continue;
     any = true;
     --mine.holds, ++mine.wants;
     const auto taker = std::find_if(runs.begin(), runs.end(), [&](const RunNeeds& run) {
@@ -89,8 +89,10 @@ TEST_CASE("Runs on other cores, and runs whose slots need more cores, take no sl
   CHECK(slots_of({run_with(4, 9), wide}) == "4 0");
   // It does not wait for the core of my slot.
   elsewhere.places = {"cpu-1", "cpu-2"};
-  CHECK(should_get("cpu-0", run_with(4, 9), {elsewhere}, false) == nullptr);
-  CHECK(should_get("cpu-1", run_with(4, 9), {elsewhere}, false) != nullptr);
+  CHECK(should_get({"cpu-0"}, run_with(4, 9), {elsewhere}, false) == nullptr);
+  CHECK(should_get({"cpu-1"}, run_with(4, 9), {elsewhere}, false) != nullptr);
+  // Of a slot with two GPUs, one is enough for the other run; but both are given up.
+  CHECK(should_get({"cpu-0", "cpu-1"}, run_with(4, 9), {elsewhere}, false) != nullptr);
 }
 
 TEST_CASE("Runs of equal claim take turns by the time that they have had", "[orchestrator]") {

@@ -305,7 +305,7 @@ TEST_CASE("A trial with several GPUs sees them all, and no other trial does", "[
         " is 2, but workers train on CPU cores: nvidia-smi is not on PATH\n");
   CHECK(refusal("--pack 2", gpus.variables()) == " is 2, but --pack shares GPUs; run without it\n");
   const FakeGpus few(2);
-  CHECK(refusal("", few.variables()) == " is 3, but petlab has 2 GPU(s) here\n");
+  CHECK(refusal("", few.variables()) == " is 3, but petlab has 2 whole GPU(s) here\n");
 }
 
 TEST_CASE("If one of two GPUs fails every trial, the other trains all 60", "[orchestrator]") {

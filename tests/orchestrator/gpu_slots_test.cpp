@@ -58,7 +58,7 @@ TEST_CASE("A request for several GPUs gets all of them or none", "[orchestrator]
   CHECK(last->name == "gpu-3");
   first.reset();
   // A worker of these GPUs failed, so each of them is the last choice.
-  run.use("GPU-0,GPU-1", DeviceUse::last);
+  for (const char* gpu : {"GPU-0", "GPU-1"}) run.use(gpu, DeviceUse::last);
   two.avoided = {"GPU-0,GPU-1"};
   const std::optional<Slot> second = run.acquire(kWhole);
   REQUIRE(second);
@@ -279,6 +279,9 @@ TEST_CASE("Each slice of a GPU is a slot", "[orchestrator]") {
   const Gpu first{0, "MIG-a", 20'000, 0, "cuda", 0, "GPU-0"};
   const Gpu second{0, "MIG-b", 5000, 0, "cuda", 1, "GPU-0"};
   GpuSlots slots(folder.path(), {first, second}, 4);
+  SlotRequest both = kWhole;
+  both.gpus = 2;
+  CHECK_FALSE(slots.may_have_room(both));  // CUDA shows a process only one
   const std::optional<Slot> whole = slots.acquire({std::nullopt, true, true});
   REQUIRE(whole);
   CHECK(whole->name == "gpu-0-mig-0");
@@ -303,6 +306,20 @@ TEST_CASE("A GPU on which trials failed is used last, a disabled one never", "[o
   CHECK_FALSE(slots.acquire(kWhole));
   slots.use("GPU-1", DeviceUse::usual);
   CHECK(slots.acquire(kWhole));
+}
+
+TEST_CASE("Of GPUs on which trials failed, those with the fewest failures go first",
+          "[orchestrator]") {
+  const testing::TempDir folder;
+  GpuSlots slots(folder.path(), gpus(3), 1);
+  SlotRequest two = kWhole;
+  two.gpus = 2;
+  // Trials failed on 0 and 1, and on 2 and 0.
+  slots.use("GPU-0", DeviceUse::last, 2);
+  for (const char* gpu : {"GPU-1", "GPU-2"}) slots.use(gpu, DeviceUse::last, 1);
+  const std::optional<Slot> slot = slots.acquire(two);
+  REQUIRE(slot);
+  CHECK(slot->gpu_uuid == "GPU-1,GPU-2");
 }
 
 TEST_CASE("A trial gets an avoided GPU only if it avoids all of them", "[orchestrator]") {

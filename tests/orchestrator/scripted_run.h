@@ -122,7 +122,7 @@ class ScriptedLauncher : public orchestrator::Launcher {
     }
     return std::nullopt;
   }
-  void use_device(const std::string& device, orchestrator::DeviceUse use) override {
+  void use_device(const std::string& device, orchestrator::DeviceUse use, std::size_t) override {
     use_[device] = use;
   }
   std::size_t devices() const override {

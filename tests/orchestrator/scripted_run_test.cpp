@@ -270,7 +270,7 @@ TEST_CASE("Trials with more GPUs than are left by disabled ones wait for the nex
     for (const std::size_t trial : {3, 7, 11}) CHECK(sweep.facts(trial).attempts.size() <= 1);
     // The GPU works again in the next run.
     sweep.launcher.slot_script.clear();
-    sweep.launcher.use_device("GPU-hand-0", orchestrator::DeviceUse::usual);
+    sweep.launcher.use_device("GPU-hand-0", orchestrator::DeviceUse::usual, 0);
     CHECK(orchestrator::exit_code(sweep.execute()) == 0);
   }
 }

@@ -70,7 +70,7 @@ class SimulatedLauncher final : public orchestrator::Launcher {
   std::optional<std::string> acquire_slot(std::int64_t gpus) override;
   void release_slot(const std::string& slot) override;
   orchestrator::SlotDevice device(const std::string&) const override { return {"cpu", "", 0}; }
-  void use_device(const std::string&, orchestrator::DeviceUse) override {}
+  void use_device(const std::string&, orchestrator::DeviceUse, std::size_t) override {}
   std::unique_ptr<orchestrator::Worker> start(
       const std::string& slot, const std::vector<std::filesystem::path>& attempt_folders,
       std::function<void(orchestrator::WorkerEnd)> on_end) override;
