@@ -86,7 +86,7 @@ class TakeOver {
         staging_(incoming.folder()),
         other_runs_(other_runs),
         options_(options),
-        ingest_(store, runs_, orchestrator::Ingest::Results::as_found),
+        ingest_(store, runs_, orchestrator::Ingest::Ends::as_found),
         other_(staging_ / "other.db", unsynced()) {}
 
   MergeResult run() {
@@ -111,8 +111,7 @@ class TakeOver {
     theirs_ = &theirs;
     const std::vector<std::string> ids = theirs.trial_ids();
     for (std::size_t at = 0; at < ids.size(); at += kTrialsAtOnce) {
-      const std::span<const std::string> part =
-          std::span(ids).subspan(at, std::min(kTrialsAtOnce, ids.size() - at));
+      const auto part = std::span(ids).subspan(at, std::min(kTrialsAtOnce, ids.size() - at));
       const std::vector<TrialFacts> here = store_.read().trial_facts(part);
       const std::vector<TrialFacts> there = other_.read().trial_facts(part);
       for (std::size_t i = 0; i < part.size(); ++i) look_at(here[i], there[i]);

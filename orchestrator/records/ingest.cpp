@@ -191,8 +191,8 @@ class EventLines {
   std::unordered_map<std::string, std::int64_t> places_;
 };
 
-Ingest::Ingest(results::Store& store, std::filesystem::path runs, Results results)
-    : store_(store), runs_(std::move(runs)), results_(results) {}
+Ingest::Ingest(results::Store& store, std::filesystem::path runs, Ends ends)
+    : store_(store), runs_(std::move(runs)), ends_(ends) {}
 
 void Ingest::expect(const results::Batch& batch, const results::AttemptRef& attempt) {
   read_marks_[attempt.key] = {-1, batch.serial(), {}};
@@ -269,7 +269,7 @@ NewEvents Ingest::look(const results::AttemptRef& attempt, std::size_t max_bytes
     }
   }
   if (cursor.closed) note_what_follows(file, size, events);
-  if (results_ == Results::synced && update.over &&
+  if (ends_ == Ends::synced && update.over &&
       !std::holds_alternative<protocol::Stopped>(*update.over)) {
     file.sync();
   }

@@ -75,9 +75,9 @@ enum class Writer {
 /// A missing file has no events. Use it from the store's thread.
 ///
 /// A worker syncs only checkpoints and the last event, while the database syncs all events read.
-/// After a power failure it may therefore have more events than the file: see read_again(). A
-/// result is never among them: it may be read before its worker has synced it, so look() syncs the
-/// file.
+/// After a power failure it may therefore have more events than the file: see read_again(). Before
+/// look() reports that an attempt finished or failed, it syncs the file, because the worker may not
+/// have done so yet.
 ///
 /// Reading has two steps, so that other processes never wait for the database during file reads:
 /// look() reads the file, and store() writes rows. If another process stores the same events first,
@@ -87,12 +87,12 @@ class Ingest {
   static constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
 
   /// What look() does once it has read that an attempt finished or failed.
-  enum class Results {
+  enum class Ends {
     synced,    ///< it syncs the file
     as_found,  ///< nothing: the caller syncs all files at once, or has done so
   };
   /// `store` must outlive this object. `runs` is the runs folder.
-  Ingest(results::Store& store, std::filesystem::path runs, Results results = Results::synced);
+  Ingest(results::Store& store, std::filesystem::path runs, Ends ends = Ends::synced);
 
   /// Declares that the attempt is created in `batch`, so that look() begins at its first event
   /// instead of the position in the database.
@@ -140,7 +140,7 @@ class Ingest {
 
   results::Store& store_;
   std::filesystem::path runs_;
-  Results results_;
+  Ends ends_;
   std::unordered_map<std::int64_t, ReadMark> read_marks_;  // by AttemptRef::key
   std::vector<char> buffer_;
 };

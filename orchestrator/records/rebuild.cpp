@@ -79,7 +79,7 @@ class RunsReader {
         runs_(runs),
         progress_(progress),
         configurations_(configurations),
-        ingest_(store, runs, Ingest::Results::as_found) {}
+        ingest_(store, runs, Ingest::Ends::as_found) {}
 
   RunsSummary read() {
     const std::vector<std::filesystem::path> entries = sorted_entries(runs_);

@@ -39,7 +39,7 @@ class SlurmHandingIn {
   std::int64_t most_jobs() const;
   std::vector<std::string> sbatch_words(const Submission& submission,
                                         const std::string& gpus) const;
-  /// What to submit next: so many workers whose trials need so many GPUs.
+  /// The next submission: its workers, and the GPUs that the trials of each need.
   struct Next {
     std::int64_t gpus = 1;
     std::int64_t tasks = 0;
