@@ -93,7 +93,10 @@ Chosen chosen(const std::vector<std::string>& sweeps) {
 std::string configuration_sql(const Chosen& which) {
   std::string columns;
   for (const Word& word : results::words()) {
-    if (word.scope == WordScope::trial) columns += fmt::format("t.\"{}\", ", word.name);
+    if (word.scope != WordScope::trial) continue;
+    columns += word.path.empty()
+                   ? fmt::format("t.\"{}\", ", word.name)
+                   : fmt::format("json_extract(t.config, '{}') AS \"{}\", ", word.path, word.name);
   }
   return fmt::format(
       "SELECT {}coalesce(f.bls_bits, t.bls_bits) AS bls_bits, coalesce(f.stored_bits, "

@@ -9,7 +9,7 @@
 namespace petlab::cli {
 namespace {
 
-// Failures printed at the end of a run; petlab status and petlab explain show all.
+// Failures printed at the end of a run; petlab status and petlab show have all.
 constexpr std::size_t kMostFailures = 20;
 
 void print(std::ostream& out, const nlohmann::ordered_json& line) {

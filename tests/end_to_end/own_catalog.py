@@ -3,6 +3,7 @@
 
 usage: own_catalog.py FOLDER_OF_PROGRAMS
 """
+import csv
 import json
 import pathlib
 
@@ -127,6 +128,12 @@ class OwnCatalog(ScriptedWorld):
         found = self.query("SELECT DISTINCT module_targets, lm_block, lm_heat FROM results ORDER BY 1, 2, 3")
         self.assertEqual([tuple(row.values()) for row in found], [("q", 128, 1.0), ("qv", 64, None), ("qv", 64, 1.0)])
         self.assertEqual(self.query("SELECT DISTINCT module_cross_attention AS c FROM results"), [{"c": None}])
+        folder = self.root / f"tables-{len(list(self.root.glob('tables-*')))}"
+        self.ask("db", "export", folder.name)
+        for table in ("configuration", "results"):
+            with open(folder / f"{table}.csv", encoding="utf-8", newline="") as file:
+                exported = {(row["module_targets"], row["lm_block"], row["lm_heat"]) for row in csv.DictReader(file)}
+            self.assertEqual(exported, {("q", "128", "1"), ("qv", "64", ""), ("qv", "64", "1")})
         trial = self.query("SELECT trial_id FROM results WHERE lm_block = 128 LIMIT 1")[0]["trial_id"]
         shown = self.ask("show", trial).out
         self.assertRegex(shown, r"lm\.heat +1\.0 +\(default\)")
