@@ -138,21 +138,21 @@ void EarlyStops::log_stops(Changes& changes) const {
   fault_point("stops_logged");
 }
 
-void EarlyStops::judge(Changes& changes) {
-  if (!context_.sweep.early_stop || changes.validated.empty()) return;
+void EarlyStops::judge(const Turn& turn, Changes& changes) {
+  if (!context_.sweep.early_stop || turn.validated.empty()) return;
   const EventLoop::Time now = context_.loop.now();
   const bool others_wrote = context_.store.read().data_version() != version_;
   if (trials_.empty() || (others_wrote && now - loaded_ >= kReload)) load();
-  for (const Changes::Validated& validated : changes.validated) {
-    Trial& trial = trials_[validated.trial];
-    if (trial.stopped_in == validated.attempt.number) continue;
+  for (const Turn::Validated& validated : turn.validated) {
+    Trial& trial = trials_[validated.of.trial];
+    if (trial.stopped_in == validated.of.attempt.number) continue;
     for (const protocol::Metric& metric : validated.metrics) {
       const std::optional<ValidationScore> score = trial.reader.add(metric);
       if (!score) continue;
       const std::size_t validation = add(trial, *score);
-      changes.judged.push_back({validated.attempt, score->step});
+      changes.judged.push_back({validated.of.attempt, score->step});
       if (validated.is_over) continue;
-      if (judge(validated.trial, validated.attempt, validation, changes)) break;
+      if (judge(validated.of.trial, validated.of.attempt, validation, changes)) break;
     }
   }
   log_stops(changes);
@@ -184,7 +184,7 @@ void EarlyStops::judge_interrupted() {
   if (changes.judged.empty()) return;
   log_stops(changes);
   results::Batch batch = context_.store.begin();
-  store(changes, context_.options.runs, context_.ingest, batch);
+  store({}, changes, context_.options.runs, context_.ingest, batch);
   batch.commit();
   settle(changes);
   for (const Changes::Stopped& stopped : changes.stopped) {

@@ -7,7 +7,7 @@
 
 #include "orchestrator/planning/early_stop.h"
 #include "orchestrator/running/best_metric.h"
-#include "orchestrator/running/changes.h"
+#include "orchestrator/running/turn.h"
 #include "orchestrator/running/run_context.h"
 #include "orchestrator/running/run_state.h"
 
@@ -23,7 +23,7 @@ class EarlyStops {
 
   /// Judges the trials with new validations, and adds the stops to the changes. Their decisions are
   /// then in the trials' files, synced.
-  void judge(Changes& changes);
+  void judge(const Turn& turn, Changes& changes);
   /// After the commit: asks the workers of these trials to stop.
   void settle(const Changes& changes);
   /// Judges the trials that were interrupted in other runs, and settles those that are stopped.

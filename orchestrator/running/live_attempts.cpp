@@ -61,22 +61,21 @@ LiveAttempts::LiveAttempts(EventLoop& loop)
 LiveAttempt& LiveAttempts::add(protocol::TrialDirectory directory, results::AttemptRef attempt,
                                BestMetric best, AttemptState state) {
   PETLAB_INVARIANT(
-      std::none_of(attempts_.begin(), attempts_.end(),
-                   [&](const LiveAttempt& live) { return live.attempt.key == attempt.key; }),
+      !entries_.contains(attempt.key),
       fmt::format("attempt {} of {} is claimed twice", attempt.number, attempt.trial_id));
   attempts_.emplace_front(std::move(directory), std::move(attempt), std::move(best), state);
-  entries_[&attempts_.front()].place = attempts_.begin();
+  entries_[attempts_.front().attempt.key].place = attempts_.begin();
   return attempts_.front();
 }
 
 void LiveAttempts::watch(const LiveAttempt& live) {
-  Entry& entry = entries_.at(&live);
+  Entry& entry = entries_.at(live.attempt.key);
   entry.watch = watch_.add(live.directory.folder());
   if (entry.watch >= 0) by_watch_[entry.watch] = &live;
 }
 
 void LiveAttempts::remove(const LiveAttempt& live) {
-  const auto found = entries_.find(&live);
+  const auto found = entries_.find(live.attempt.key);
   const Entry entry = found->second;
   watch_.remove(entry.watch);
   by_watch_.erase(entry.watch);
@@ -98,7 +97,7 @@ std::vector<LiveAttempt*> LiveAttempts::take_news() {
   std::vector<LiveAttempt*> with_news;
   with_news.reserve(news_.size());
   for (const LiveAttempt* live : std::exchange(news_, {})) {
-    with_news.push_back(&*entries_.at(live).place);
+    with_news.push_back(&*entries_.at(live->attempt.key).place);
   }
   return with_news;
 }

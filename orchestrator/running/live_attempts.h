@@ -108,6 +108,7 @@ class LiveAttempts {
   /// Marks the attempt as having news whenever its worker writes. Its directory must exist.
   void watch(const LiveAttempt& live);
   void remove(const LiveAttempt& live);
+  LiveAttempt& at(const results::AttemptRef& attempt) { return *entries_.at(attempt.key).place; }
 
   void mark_news(const LiveAttempt& live);
   void unmark_news(const LiveAttempt& live) { news_.erase(&live); }
@@ -131,7 +132,7 @@ class LiveAttempts {
     int watch = -1;
   };
   std::list<LiveAttempt> attempts_;
-  std::map<const LiveAttempt*, Entry> entries_;
+  std::map<std::int64_t, Entry> entries_;  // by AttemptRef::key
   std::map<int, const LiveAttempt*> by_watch_;
   std::set<const LiveAttempt*> news_;
   std::vector<const LiveAttempt*> launched_;

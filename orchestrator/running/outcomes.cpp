@@ -7,13 +7,11 @@
 #include <utility>
 
 #include "orchestrator/host/fault_point.h"
-#include "orchestrator/planning/blame.h"
 #include "orchestrator/running/preparation.h"
 #include "protocol/attempt_log.h"
 
 namespace petlab::orchestrator {
 
-using results::Outcome;
 using sweeps::TrialState;
 
 namespace {
@@ -22,41 +20,54 @@ namespace {
 // not delay the others.
 constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
 
+TurnAttempt of(const LiveAttempt& live) { return {live.attempt, live.trial, live.slot}; }
+
 }  // namespace
 
-void Outcomes::read_events(Changes& changes) {
-  for (LiveAttempt* live : state_.attempts.take_news()) {
-    if (!live->is_over()) read_events(*live, changes);
-    if (live->is_over()) remove_from_slot(*live, state_.slots.at(live->slot));
+Turn Outcomes::look() {
+  Turn turn;
+  turn.time = context_.loop.wall_seconds();
+  turn.queue = context_.launcher.queue() != nullptr;
+  for (const LiveAttempt* live : state_.attempts.take_launched()) {
+    turn.launches.push_back({live->attempt, live->launch});
   }
+  for (LiveAttempt* live : state_.attempts.take_news()) read_events(*live, turn);
+  for (auto& [name, slot] : state_.slots.all()) {
+    std::erase_if(slot.ended, [&, &slot = slot](const EndedWorker& ended) {
+      return look_at_ended(slot, ended, turn);
+    });
+    look_at_unstarted(slot, turn);
+    slot.pace.learn(context_.loop.now());
+  }
+  return turn;
 }
 
-void Outcomes::read_events(LiveAttempt& live, Changes& changes) {
+void Outcomes::read_events(LiveAttempt& live, Turn& turn) {
+  if (live.is_over()) return;
   WorkerSlot& slot = state_.slots.at(live.slot);
-  changes.events.push_back(context_.ingest.look(live.attempt, kMaxBytes));
-  const IngestUpdate& update = changes.events.back().update();
+  turn.events.push_back(context_.ingest.look(live.attempt, kMaxBytes));
+  const IngestUpdate& update = turn.events.back().update();
   if (update.lines > 0) live.reported.heard = context_.loop.now();
   if (live.launch.host.empty() && slot.has_worker())
-    complete_launch(live, slot.worker().launch(), changes);
+    complete_launch(live, slot.worker().launch(), turn);
   if (update.started) has_begun(live, slot);
   if (update.started && !state_.code.reported(update.started->provenance) && !update.over) {
     slot.ask_to_stop(context_.loop.now());
   }
   note_progress(live, slot, update);
   if (context_.sweep.early_stop && !update.validation.empty()) {
-    changes.validated.push_back(
-        {live.attempt, live.trial, update.validation, update.over.has_value()});
+    turn.validated.push_back({of(live), update.validation, update.over.has_value()});
   }
   if (update.more) state_.attempts.mark_news(live);
-  if (update.over) handle_reported_end(live, slot, *update.over, changes);
+  if (update.over) note_end(live, slot, *update.over, turn);
 }
 
 // A job that was given the attempt while it waited had no host yet.
-void Outcomes::complete_launch(LiveAttempt& live, const results::Launch& now, Changes& changes) {
+void Outcomes::complete_launch(LiveAttempt& live, const results::Launch& now, Turn& turn) {
   if (now.host.empty()) return;
   live.launch.host = now.host;
   protocol::log_launch(live.directory, live.launch);
-  changes.launches.push_back({live.attempt, live.launch});
+  turn.launches.push_back({live.attempt, live.launch});
 }
 
 void Outcomes::has_begun(LiveAttempt& live, WorkerSlot& slot) {
@@ -86,44 +97,17 @@ void Outcomes::note_progress(LiveAttempt& live, WorkerSlot& slot, const IngestUp
   if (update.checkpoint) reported.checkpointed = true;
 }
 
-void Outcomes::handle_reported_end(LiveAttempt& live, WorkerSlot& slot, const AttemptOver& end,
-                                   Changes& changes) {
+void Outcomes::note_end(LiveAttempt& live, WorkerSlot& slot, const AttemptOver& end, Turn& turn) {
+  live.become(AttemptState::over);
   state_.attempts.unmark_news(live);
   slot.pace.trial_ended();
   (live.worker_ended ? slot.ended_with(live).any_over : slot.any_over) = true;
-  if (std::holds_alternative<protocol::Finished>(end)) {
-    guard_.finished(live, slot);
-    live.become(AttemptState::over);
-    changes.over.push_back(live.trial);
-    return;
-  }
-  if (std::holds_alternative<protocol::Stopped>(end)) {
-    std::error_code none;
-    const bool asked = std::filesystem::exists(live.directory.stop(), none);
-    results::Ending ending = ending_of_stopped(live.verdict, asked);
-    ending.time = context_.loop.wall_seconds();
-    return conclude_attempt(live, ending, changes);
-  }
-  const protocol::Failed& failed = std::get<protocol::Failed>(end);
-  if (failed.kind == "out_of_memory") {
-    if (shares_) {
-      shares_->ran_out_of_memory(live, slot);
-    } else {
-      state_.trials.schedule().set_alone(live.trial, false);
-    }
-  }
-  results::Ending ending;
-  ending.outcome = Outcome::failed;
-  ending.reason = failed.reason;
-  ending.time = context_.loop.wall_seconds();
-  ending.log_tail = last_lines_of(live, slot);
-  conclude_attempt(live, ending, changes);
-  // After a protocol error, nothing that the worker writes is usable.
-  if (failed.kind == "protocol" && !live.worker_ended) slot.kill(context_.loop.now());
-  // After a device error, this process can compute nothing more. It exits by itself; being asked to
-  // stop, it is killed if it does not.
-  if (failed.kind == "device" && !live.worker_ended) slot.ask_to_stop(context_.loop.now());
-  if (failed.kind == "device" || failed.kind == "error") guard_.failed(live, slot, failed.reason);
+  std::error_code none;
+  const bool asked = std::holds_alternative<protocol::Stopped>(end) &&
+                     std::filesystem::exists(live.directory.stop(), none);
+  const bool failed = std::holds_alternative<protocol::Failed>(end);
+  turn.reported.push_back({of(live), end, live.verdict, asked, live.worker_ended,
+                           failed ? last_lines_of(live, slot) : std::string()});
 }
 
 // Returns the last lines that the worker printed during this trial; empty if unknown.
@@ -136,87 +120,84 @@ std::string Outcomes::last_lines_of(const LiveAttempt& live, WorkerSlot& slot) c
   return slot.has_worker() ? slot.worker().last_lines(live.directory.log()) : std::string();
 }
 
-void Outcomes::conclude_attempt(LiveAttempt& live, const results::Ending& ending,
-                                Changes& changes) {
-  protocol::log_ending(live.directory, ending);
-  fault_point("ending_logged");
-  changes.endings.push_back({live.attempt, ending});
-  changes.over.push_back(live.trial);
-  live.become(AttemptState::over);
-}
-
-void Outcomes::conclude_ended(WorkerSlot& slot, Changes& changes) {
-  for (auto ended = slot.ended.begin(); ended != slot.ended.end();) {
-    ended = conclude_worker(slot, *ended, changes) ? slot.ended.erase(ended) : std::next(ended);
+// Reads what an ended worker's attempts have written. Returns false if one turn cannot read all of
+// it: the end is judged once everything is read.
+bool Outcomes::look_at_ended(const WorkerSlot& slot, const EndedWorker& ended, Turn& turn) {
+  for (LiveAttempt* live : ended.given) {
+    if (!state_.attempts.has_news(*live)) read_events(*live, turn);
   }
-}
-
-// Judges a worker that is gone, once everything that its attempts have written is read. Returns
-// false if one turn cannot read all of it.
-bool Outcomes::conclude_worker(WorkerSlot& slot, EndedWorker& ended, Changes& changes) {
-  const std::deque<LiveAttempt*> given = ended.given;
-  for (LiveAttempt* live : given) {
-    if (!live->is_over() && !state_.attempts.has_news(*live)) read_events(*live, changes);
-  }
-  const bool all_read = std::none_of(given.begin(), given.end(), [this](const LiveAttempt* live) {
-    return state_.attempts.has_news(*live);
-  });
-  if (!all_read) return false;
-
-  std::vector<LiveAttempt*> unfinished;
-  std::vector<UnfinishedAttempt> known;
-  for (LiveAttempt* live : given) {
+  const auto any_news = [this](const LiveAttempt* live) { return state_.attempts.has_news(*live); };
+  if (std::any_of(ended.given.begin(), ended.given.end(), any_news)) return false;
+  Turn::Gone gone;
+  gone.slot = slot.name;
+  gone.end = ended.end;
+  gone.worker = {ended.asked_to_stop, ended.any_begun, context_.options.time_limit,
+                 context_.options.no_progress_limit, ended.any_given, ended.any_over};
+  for (const LiveAttempt* live : ended.given) {
     if (live->is_over()) continue;
-    unfinished.push_back(live);
-    known.push_back(
+    gone.attempts.push_back(of(*live));
+    gone.known.push_back(
         {live->state() == AttemptState::begun, live->reported.checkpointed, live->verdict});
   }
-  const Blame blame =
-      blame_for(ended.end,
-                {ended.asked_to_stop, ended.any_begun, context_.options.time_limit,
-                 context_.options.no_progress_limit, ended.any_given, ended.any_over},
-                known);
-  const std::string what = "the worker ended with " + to_string(ended.end);
-  const std::string lines = ended.end.last_lines;
-  switch (blame.launch) {
+  turn.gone.push_back(std::move(gone));
+  return true;
+}
+
+void Outcomes::carry_out(const Changes& changes) {
+  for (const Changes::Launch& launch : changes.failed_launches) carry_out(launch);
+  for (const Changes::End& end : changes.ends) carry_out(end);
+  for (const TurnAttempt& claim : changes.withdrawn) {
+    remove_from_slot(state_.attempts.at(claim.attempt), state_.slots.at(claim.slot));
+  }
+}
+
+void Outcomes::carry_out(const Changes::Launch& launch) {
+  WorkerSlot& slot = state_.slots.at(launch.slot);
+  const std::string what = "the worker ended with " + launch.how;
+  switch (launch.blame) {
     case LaunchBlame::none:
       break;
     case LaunchBlame::refused:
-      state_.course.problem = to_string(ended.end);
+      state_.course.problem = launch.how;
       break;
     case LaunchBlame::taken_away:
       slot.not_before =
           context_.loop.now() + backoff(context_.options.retry_delay, ++slot.taken_away);
       break;
     case LaunchBlame::failed:
-      launch_failed(slot, what, lines);
+      launch_failed(slot, what, launch.lines);
       break;
   }
-  if (blame.never_begun) never_begun(*unfinished[*blame.never_begun], slot, what, lines);
-  for (const std::size_t at : blame.to_try_alone) {
-    state_.trials.schedule().set_alone(unfinished[at]->trial, false);
+  if (launch.never_begun) never_begun(*launch.never_begun, slot, what, launch.lines);
+}
+
+void Outcomes::carry_out(const Changes::End& end) {
+  using End = Changes::End;
+  LiveAttempt& live = state_.attempts.at(end.of.attempt);
+  WorkerSlot& slot = state_.slots.at(end.of.slot);
+  if (end.ending) {
+    protocol::log_ending(live.directory, *end.ending);
+    fault_point("ending_logged");
   }
-  const double time = context_.loop.wall_seconds();
-  for (std::size_t at = 0; at < unfinished.size(); ++at) {
-    results::Ending ending = blame.endings[at];
-    ending.time = time;
-    const bool died = ending.outcome == Outcome::crashed || ending.outcome == Outcome::stalled;
-    // A slot counts the failed launches on its GPU. Hosts of a cluster have no slots of their own,
-    // so DeviceGuard counts theirs.
-    const bool unbegun = blame.never_begun == at && context_.launcher.queue() != nullptr;
-    if (died || unbegun) guard_.failed(*unfinished[at], slot, ending.reason);
-    conclude_attempt(*unfinished[at], ending, changes);
+  if (!live.is_over()) live.become(AttemptState::over);
+  if (end.retry == End::Retry::out_of_memory && shares_) {
+    shares_->ran_out_of_memory(live, slot);
+  } else if (end.retry != End::Retry::usual) {
+    state_.trials.schedule().set_alone(end.of.trial, false);
   }
-  for (LiveAttempt* live : given) remove_from_slot(*live, slot);
-  return true;
+  if (end.worker == End::Worker::stops) slot.ask_to_stop(context_.loop.now());
+  if (end.worker == End::Worker::dies) slot.kill(context_.loop.now());
+  if (end.device == End::Device::works) guard_.finished(live, slot);
+  if (end.device == End::Device::failed) guard_.failed(live, slot, end.ending->reason);
+  remove_from_slot(live, slot);
 }
 
 // Skips a trial in this run after three workers in a row ended before beginning it. Otherwise it
 // would be given to workers forever. If all three were in one slot, which is therefore disabled, a
 // worker in another slot gets one more try, to show whether the slot or the trial is to blame.
-void Outcomes::never_begun(const LiveAttempt& live, const WorkerSlot& slot, const std::string& what,
-                           const std::string& lines) {
-  SweepMember& member = state_.trials.at(live.trial);
+void Outcomes::never_begun(const TurnAttempt& attempt, const WorkerSlot& slot,
+                           const std::string& what, const std::string& lines) {
+  SweepMember& member = state_.trials.at(attempt.trial);
   const bool on_one_slot = member.unbegun == 0 || member.unbegun_on == slot.name;
   member.unbegun_on = on_one_slot ? slot.name : "";
   if (++member.unbegun != kLaunchFailuresThatStop) return;
@@ -228,7 +209,7 @@ void Outcomes::never_begun(const LiveAttempt& live, const WorkerSlot& slot, cons
   }
   const std::string message = fmt::format(
       "{}: skipped in this run; three workers in a row exited before starting it: {}{}{}",
-      live.attempt.trial_id, what, lines.empty() ? "" : "\n", lines);
+      member.id(), what, lines.empty() ? "" : "\n", lines);
   context_.observer.note(message);
   if (state_.course.left.empty()) state_.course.left = message;
 }
@@ -299,8 +280,8 @@ std::string Outcomes::why_unstarted(const WorkerSlot& slot) const {
   return fmt::format("slot {} was disabled before the trial started", slot.name);
 }
 
-void Outcomes::conclude_unstarted(WorkerSlot& slot, Changes& changes) {
-  for (LiveAttempt* live : std::deque<LiveAttempt*>(slot.ready)) {
+void Outcomes::look_at_unstarted(const WorkerSlot& slot, Turn& turn) {
+  for (LiveAttempt* live : slot.ready) {
     if (!reaches_no_worker(state_, guard_, slot, *live)) continue;
     if (live->state() == AttemptState::claimed) prepare(context_, state_, *live);
     if (live->state() == AttemptState::vanished) {
@@ -308,16 +289,11 @@ void Outcomes::conclude_unstarted(WorkerSlot& slot, Changes& changes) {
       // has removed it since.
       context_.observer.note(fmt::format("{}: checkpoint {} no longer exists; planned again",
                                          live->attempt.trial_id, live->resume_from.string()));
-      changes.withdrawn.push_back({live->attempt, live->trial});
+      turn.vanished.push_back(of(*live));
     } else {
-      const bool cancelled = live->verdict == Verdict::cancelled;
-      results::Ending ending;
-      ending.outcome = cancelled ? Outcome::cancelled : Outcome::never_started;
-      ending.reason = cancelled ? kCancelledByUser : why_unstarted(slot);
-      ending.time = context_.loop.wall_seconds();
-      conclude_attempt(*live, ending, changes);
+      turn.unstarted.push_back(
+          {of(*live), live->verdict == Verdict::cancelled, why_unstarted(slot)});
     }
-    remove_from_slot(*live, slot);
   }
 }
 
@@ -330,12 +306,13 @@ void Outcomes::settle(const Changes& changes) {
     }
   };
   std::vector<std::size_t> unclaimed;
-  for (const Changes::Withdrawn& withdrawn : changes.withdrawn)
-    unclaimed.push_back(withdrawn.trial);
+  for (const TurnAttempt& claim : changes.withdrawn) unclaimed.push_back(claim.trial);
   each_plan(unclaimed, [this](std::size_t trial, TrialPlan plan) {
     state_.trials.settle(trial, std::move(plan));
   });
-  each_plan(changes.over, [this](std::size_t trial, const TrialPlan& plan) {
+  std::vector<std::size_t> over;
+  for (const Changes::End& end : changes.ends) over.push_back(end.of.trial);
+  each_plan(over, [this](std::size_t trial, const TrialPlan& plan) {
     const bool done = plan.state == TrialState::done;
     if (done) ++finished_here_;
     state_.trials.settle(trial, plan);

@@ -5,7 +5,7 @@
 #include <string>
 #include <variant>
 
-#include "orchestrator/running/changes.h"
+#include "orchestrator/running/turn.h"
 #include "orchestrator/running/device_guard.h"
 #include "orchestrator/running/run_context.h"
 #include "orchestrator/running/run_state.h"
@@ -13,22 +13,22 @@
 
 namespace petlab::orchestrator {
 
-/// Handles the attempts of this run: reads what their workers write, judges how these end
-/// (planning/blame.h), and settles the trials after the commit.
+/// Handles the attempts of this run: looks at what their workers write and how these end, carries
+/// out what judge() decides, and settles the trials after the commit.
 class Outcomes {
  public:
   /// `shares`: absent if the launcher has no shared devices.
   Outcomes(RunContext& context, RunState& state, DeviceGuard& guard, std::optional<Shares>& shares)
       : context_(context), state_(state), guard_(guard), shares_(shares) {}
 
-  /// Reads the events of all attempts with news. Attempts that are over leave their slot.
-  void read_events(Changes& changes);
-  /// Judges the slot's ended workers, if everything they wrote has been read.
-  void conclude_ended(WorkerSlot& slot, Changes& changes);
-  /// True if the slot has claims that will reach no worker (preparation.h).
+  /// Reads the events of all attempts with news, and finds the workers that ended and the claims
+  /// that will reach none (preparation.h).
+  Turn look();
+  /// True if the slot has such claims.
   bool any_unstarted(const WorkerSlot& slot) const;
-  /// Concludes these claims as never started or cancelled, or withdraws them.
-  void conclude_unstarted(WorkerSlot& slot, Changes& changes);
+  /// Logs the ends, and tells slots, devices and the schedule of them. Attempts that are over leave
+  /// their slot.
+  void carry_out(const Changes& changes);
   /// To be called once the changes are committed: plans the trials from the database, as the next
   /// start would, and settles them.
   void settle(const Changes& changes);
@@ -43,18 +43,18 @@ class Outcomes {
   std::int64_t finished_here() const { return finished_here_; }
 
  private:
-  void read_events(LiveAttempt& live, Changes& changes);
+  void read_events(LiveAttempt& live, Turn& turn);
   void note_progress(LiveAttempt& live, WorkerSlot& slot, const IngestUpdate& update);
-  void complete_launch(LiveAttempt& live, const results::Launch& now, Changes& changes);
+  void complete_launch(LiveAttempt& live, const results::Launch& now, Turn& turn);
   void has_begun(LiveAttempt& live, WorkerSlot& slot);
-  void handle_reported_end(LiveAttempt& live, WorkerSlot& slot, const AttemptOver& end,
-                           Changes& changes);
-  bool conclude_worker(WorkerSlot& slot, EndedWorker& ended, Changes& changes);
-  /// Records the end of an attempt. Its trial is planned again after the commit.
-  void conclude_attempt(LiveAttempt& live, const results::Ending& ending, Changes& changes);
+  void note_end(LiveAttempt& live, WorkerSlot& slot, const AttemptOver& end, Turn& turn);
+  bool look_at_ended(const WorkerSlot& slot, const EndedWorker& ended, Turn& turn);
+  void look_at_unstarted(const WorkerSlot& slot, Turn& turn);
+  void carry_out(const Changes::Launch& launch);
+  void carry_out(const Changes::End& end);
   /// Forgets an attempt that has ended, or whose claim was withdrawn.
   void remove_from_slot(const LiveAttempt& live, WorkerSlot& slot);
-  void never_begun(const LiveAttempt& live, const WorkerSlot& slot, const std::string& what,
+  void never_begun(const TurnAttempt& attempt, const WorkerSlot& slot, const std::string& what,
                    const std::string& lines);
   std::string last_lines_of(const LiveAttempt& live, WorkerSlot& slot) const;
   /// Why a claim of a trial that was not cancelled reaches no worker.

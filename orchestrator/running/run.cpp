@@ -2,7 +2,7 @@
 // and the next claims in one transaction. Directories are created and workers started only after
 // the commit. What short trials do within kGroup shares a transaction, while workers continue with
 // earlier claims. Other processes wait for the transaction, so files are read and written before
-// it, and it only stores the results (Changes).
+// it (Outcomes), and it only stores the results (turn.h).
 #include "orchestrator/running/run.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "orchestrator/host/fault_point.h"
-#include "orchestrator/running/changes.h"
 #include "orchestrator/running/claims.h"
 #include "orchestrator/running/device_guard.h"
 #include "orchestrator/running/early_stops.h"
@@ -26,6 +25,7 @@
 #include "orchestrator/running/run_state.h"
 #include "orchestrator/running/run_status.h"
 #include "orchestrator/running/shares.h"
+#include "orchestrator/running/turn.h"
 
 namespace petlab::orchestrator {
 namespace {
@@ -341,24 +341,17 @@ void Run::Impl::transact(EventLoop::Time now) {
     if (chosen.empty()) return claims_.set_fruitless();
   }
   claims_.forget_fruitless();
-  Changes changes;
-  for (const LiveAttempt* live : state_.attempts.take_launched()) {
-    changes.launches.push_back({live->attempt, live->launch});
-  }
+  const Turn turn = outcomes_.look();
+  Changes changes = judge(turn);
+  outcomes_.carry_out(changes);
+  stops_.judge(turn, changes);
   if (news) {
-    outcomes_.read_events(changes);
-    for (auto& [name, slot] : state_.slots.all()) {
-      outcomes_.conclude_ended(slot, changes);
-      outcomes_.conclude_unstarted(slot, changes);
-      slot.pace.learn(now);
-    }
-    stops_.judge(changes);
     neighbours_.yield_slots();
     claims_.choose(chosen, now);
   }
   const std::vector<std::int64_t> at_least = claims_.next_numbers(chosen);
   results::Batch batch = context_.store.begin();
-  store(changes, context_.options.runs, ingest_, batch);
+  store(turn, changes, context_.options.runs, ingest_, batch);
   claims_.claim(chosen, at_least, batch);
   fault_point("before_commit");
   batch.commit();

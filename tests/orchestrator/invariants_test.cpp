@@ -2,7 +2,7 @@
 // tests/results/attempt_events_test.cpp.
 #include <string>
 
-#include "orchestrator/running/changes.h"
+#include "orchestrator/running/turn.h"
 #include "orchestrator/running/run_state.h"
 #include "results/attempt_events.h"
 #include "tests/orchestrator/scripted_run.h"
@@ -64,19 +64,18 @@ TEST_CASE("A trial is settled once, and assigned only if it waits", "[invariants
         "trial " + f.id + " is assigned, but does not wait");
 }
 
-TEST_CASE("In one commit an attempt ends once, and its trial is planned again", "[invariants]") {
+TEST_CASE("In one commit an attempt ends once", "[invariants]") {
   OneTrial f;
   const auto stored = [&](const Changes& changes) {
     return broken_invariant([&] {
       results::Batch batch = f.run.store->begin();
-      store(changes, f.run.options.runs, f.ingest, batch);
+      store({}, changes, f.run.options.runs, f.ingest, batch);
     });
   };
   Changes changes;
-  changes.endings = {{{1, f.id, 1}, {}}};
-  CHECK(stored(changes) == "1 attempts ended, but 0 trials are to be planned again");
-  changes.endings.push_back(changes.endings.front());
-  changes.over = {0, 0};
+  Changes::End end;
+  end.of = {{1, f.id, 1}, 0, "cpu-0"};
+  changes.ends = {end, end};
   CHECK(stored(changes) == "attempt 1 of " + f.id + " ends twice in one commit");
 }
 

@@ -16,7 +16,7 @@
 #include "orchestrator/records/ingest.h"
 #include "orchestrator/records/remark.h"
 #include "orchestrator/records/sweep_record.h"
-#include "orchestrator/running/changes.h"
+#include "orchestrator/running/turn.h"
 #include "protocol/attempt_log.h"
 #include "protocol/decisions.h"
 #include "protocol/trial_directory.h"
@@ -302,7 +302,7 @@ TEST_CASE("The order of the lines decides, whichever process commits last", "[or
   log_decisions(f.runs, {{"t2", changes.stopped.front().decision}});
   decide(f.store, f.runs, "t2", {What::retry, 1, 4});
   results::Batch batch = f.store.begin();
-  store(changes, f.runs, f.ingest, batch);
+  store({}, changes, f.runs, f.ingest, batch);
   batch.commit();
 
   const auto again = f.folder.path() / "again.db";
