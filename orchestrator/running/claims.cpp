@@ -27,8 +27,8 @@ std::int64_t Claims::slots_missing_for(std::int64_t gpus, EventLoop::Time now) c
   const auto idle =
       std::count_if(state_.slots.all().begin(), state_.slots.all().end(), [&](const auto& entry) {
         const WorkerSlot& slot = entry.second;
-        return slot.gpus == gpus && slot.line() == 0 && !slot.broken && !slot.barred &&
-               !slot.is_lost() && slot.not_before <= now;
+        return slot.gpus == gpus && slot.line() == 0 && !slot.health.broken &&
+               !slot.health.barred && !slot.is_lost() && slot.health.not_before <= now;
       });
   return state_.trials.schedule().waiting(gpus) - idle;
 }
@@ -38,9 +38,9 @@ std::int64_t Claims::slots_missing(EventLoop::Time now) const {
   for (const auto& [gpus, waiting] : state_.trials.schedule().waiting_by_gpus()) {
     missing += std::max<std::int64_t>(0, slots_missing_for(gpus, now));
   }
-  missing = std::min(missing, context_.options.slots - state_.slots.size());
+  missing = std::min(missing, context_.input.options.slots - state_.slots.size());
   if (context_.launcher.queue() == nullptr || !context_.launcher.workers_stay() ||
-      context_.options.detach) {
+      context_.input.options.detach) {
     return missing;
   }
   // Jobs stay, so no more of them wait in the queue than the cluster has shown to run. Their number
@@ -110,7 +110,7 @@ void Claims::leave_impossible() {
   }
   auto left = static_cast<std::int64_t>(context_.launcher.devices());
   for (const auto& [name, slot] : state_.slots.all()) {
-    if (slot.broken || slot.is_lost()) left -= guard_.enabled_gpus(slot);
+    if (slot.health.broken || slot.is_lost()) left -= guard_.enabled_gpus(slot);
   }
   left = std::max<std::int64_t>(left, 1);
   if (by_gpus.rbegin()->first <= left) return;
@@ -125,7 +125,7 @@ void Claims::leave_impossible() {
 
 bool Claims::has_slots(std::int64_t gpus) const {
   return state_.slots.any([gpus](const WorkerSlot& slot) {
-    return slot.gpus == gpus && !slot.broken && !slot.is_lost();
+    return slot.gpus == gpus && !slot.health.broken && !slot.is_lost();
   });
 }
 
@@ -134,10 +134,11 @@ void Claims::start_jobs(EventLoop::Time now) {
   for (auto& [name, slot] : state_.slots.all()) {
     const bool work = state_.trials.schedule().waiting(slot.gpus) > 0 || !slot.ready.empty();
     if (!work || !slot.wants_job(now)) continue;
-    slot.code = state_.code.capture();
+    std::string code = state_.code.capture();
     if (!state_.course.claiming()) return;  // the code changed
     slot.serve(context_.launcher.start(
-        name, {}, [&slot = slot](WorkerEnd end) { slot.report_end(std::move(end)); }));
+                   name, {}, [&slot = slot](WorkerEnd end) { slot.report_end(std::move(end)); }),
+               std::move(code));
   }
 }
 
@@ -153,7 +154,7 @@ std::optional<EventLoop::Time> Claims::next_chance(EventLoop::Time now) const {
     earliest((shares_ ? shares_->looked() : looked_for_slots_) + kLookForSlots);
   }
   for (const auto& [name, slot] : state_.slots.all()) {
-    if (slot.not_before > now) earliest(slot.not_before);
+    if (slot.health.not_before > now) earliest(slot.health.not_before);
   }
   return chance;
 }
@@ -220,7 +221,7 @@ std::vector<std::int64_t> Claims::next_numbers(const Choice& chosen) const {
   std::vector<std::int64_t> numbers;
   for (const auto& [slot, trial] : chosen) {
     numbers.push_back(
-        highest_attempt_directory(context_.options.runs, state_.trials.at(trial).id()) + 1);
+        highest_attempt_directory(context_.input.options.runs, state_.trials.at(trial).id()) + 1);
   }
   return numbers;
 }
@@ -235,7 +236,7 @@ void Claims::claim(const Choice& chosen, const std::vector<std::int64_t>& at_lea
 // Cached: a run has few devices, and querying one reads files of the kernel. Of several GPUs, the
 // first counts.
 const std::string& Claims::provenance_on(const std::string& gpu) {
-  const auto [known, is_new] = provenance_.try_emplace(gpu, context_.options.provenance);
+  const auto [known, is_new] = provenance_.try_emplace(gpu, context_.input.options.provenance);
   if (!is_new || gpu.empty() || known->second.empty()) return known->second;
   nlohmann::ordered_json all = nlohmann::ordered_json::parse(known->second);
   if (const std::string model = base::gpu_model(gpu.substr(0, gpu.find(','))); !model.empty())
@@ -253,8 +254,8 @@ void Claims::claim_one(WorkerSlot& slot, std::size_t trial, std::int64_t at_leas
   begun.at_least = at_least;
   begun.resume = plan.resume;
   if (begun.resume) begun.resume->checkpoint = protocol::kept_checkpoint(begun.resume->checkpoint);
-  begun.sweep = context_.sweep.name;
-  begun.owner = context_.options.owner;
+  begun.sweep = context_.input.sweep.name;
+  begun.owner = context_.input.options.owner;
   if (context_.launcher.queue() == nullptr) {
     begun.host = context_.here.host;
     begun.boot_id = context_.here.boot_id;
@@ -262,7 +263,7 @@ void Claims::claim_one(WorkerSlot& slot, std::size_t trial, std::int64_t at_leas
   }
   begun.device = slot.name;
   begun.launcher = context_.launcher.kind();
-  begun.commit = context_.options.petlab_version;
+  begun.commit = context_.input.options.petlab_version;
   begun.provenance = provenance_on(context_.launcher.device(slot.name).uuid);
   begun.retries = plan.retries;
   begun.time = context_.loop.wall_seconds();
@@ -273,14 +274,11 @@ void Claims::claim_one(WorkerSlot& slot, std::size_t trial, std::int64_t at_leas
     state_.claim_lost = true;
     return;
   }
-  LiveAttempt& live =
-      state_.attempts.add(protocol::TrialDirectory(context_.options.runs, id, attempt->number),
-                          *attempt, state_.trials.metric_of(trial), AttemptState::claimed);
+  LiveAttempt& live = state_.attempts.add(
+      protocol::TrialDirectory(context_.input.options.runs, id, attempt->number), *attempt,
+      state_.trials.metric_of(trial), AttemptState::claimed);
   context_.ingest.expect(batch, live.attempt);
   live.begun = begun;
-  if (begun.resume) {
-    live.resume_from = (live.directory.folder() / plan.resume->checkpoint).lexically_normal();
-  }
   live.trial = trial;
   live.slot = slot.name;
   state_.trials.settle_assigned(trial);
@@ -307,7 +305,7 @@ std::optional<std::string> Claims::give(WorkerSlot& slot) {
   if (!open || !slot.takes_attempts() || !slot.all_ends_clean()) return std::nullopt;
   while (!slot.ready.empty() &&
          (!slot.has_worker() || is_queue || context_.launcher.workers_stay())) {
-    const std::size_t size = context_.options.most_in_gang > 1 ? slot.ready.size() : 1;
+    const std::size_t size = context_.input.options.most_in_gang > 1 ? slot.ready.size() : 1;
     const std::vector<LiveAttempt*> together(slot.ready.begin(), slot.ready.begin() + size);
     std::vector<std::filesystem::path> folders;
     for (LiveAttempt* live : together) {
@@ -317,12 +315,14 @@ std::optional<std::string> Claims::give(WorkerSlot& slot) {
     if (slot.has_worker()) {
       slot.worker().submit(folders);
     } else {
-      if (slot.not_before > context_.loop.now()) return std::nullopt;
-      slot.code = state_.code.capture();
+      if (slot.health.not_before > context_.loop.now()) return std::nullopt;
+      std::string code = state_.code.capture();
       if (!state_.course.claiming()) return std::nullopt;  // the code changed
       try {
-        slot.serve(context_.launcher.start(
-            slot.name, folders, [&slot](WorkerEnd end) { slot.report_end(std::move(end)); }));
+        slot.serve(
+            context_.launcher.start(slot.name, folders,
+                                    [&slot](WorkerEnd end) { slot.report_end(std::move(end)); }),
+            std::move(code));
       } catch (const Error& error) {
         return error.what();
       }
@@ -352,7 +352,7 @@ void Claims::hand_over(WorkerSlot& slot, LiveAttempt& live) {
   slot.give(live, context_.loop.now());
   live.become(AttemptState::given);
   live.launch = slot.worker().launch();
-  live.launch.code = slot.code;
+  live.launch.code = slot.code();
   live.launch.time = context_.loop.wall_seconds();
   if (context_.launcher.queue() == nullptr) {
     live.launch.host = context_.here.host;
@@ -372,14 +372,14 @@ void Claims::close_idle_workers() {
     const bool no_more =
         ends || is_to_make_room(slot) || state_.trials.schedule().waiting(slot.gpus) == 0;
     const bool idle = slot.line() == 0 && slot.ended.empty() &&
-                      (no_more || slot.retired || guard_.is_disabled(slot));
+                      (no_more || slot.health.retired || guard_.is_disabled(slot));
     // A worker that takes a single trial and has finished it must end, even if trials wait for its
     // slot; likewise a job that has no time for another.
     const bool spent =
-        slot.given.empty() && ((!context_.launcher.workers_stay() && slot.any_given) ||
+        slot.given.empty() && ((!context_.launcher.workers_stay() && slot.served.given) ||
                                (slot.line() == 0 && slot.ends_too_soon(now)));
     if (idle || spent) slot.close(now);
-    if (idle && !slot.has_worker() && !slot.broken) to_release.push_back(name);
+    if (idle && !slot.has_worker() && !slot.health.broken) to_release.push_back(name);
   }
   for (const std::string& name : to_release) {
     state_.slots.release(name);

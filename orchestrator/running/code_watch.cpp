@@ -11,7 +11,7 @@
 namespace petlab::orchestrator {
 
 std::string CodeWatch::capture() {
-  const RunOptions& options = context_.options;
+  const RunOptions& options = context_.input.options;
   if (options.code == nullptr) return {};
   const protocol::CodeRecord& record = options.code->now();
   if (digest_.empty() || known_.record != record) {
@@ -41,7 +41,7 @@ bool CodeWatch::reported(const std::string& worker_said) {
 bool CodeWatch::changed(const std::vector<std::string>& changes) {
   if (changes.empty()) return true;
   const std::string text = listed_changes(changes);
-  if (!context_.options.strict_code) {
+  if (!context_.input.options.strict_code) {
     context_.observer.note(fmt::format(
         "the code changed: {}; results from here on are marked (petlab plan, petlab report)",
         text));

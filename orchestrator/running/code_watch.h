@@ -13,7 +13,7 @@ namespace petlab::orchestrator {
 class CodeWatch {
  public:
   CodeWatch(RunContext& context, Course& course)
-      : context_(context), course_(course), known_(context.options.code_at_start) {}
+      : context_(context), course_(course), known_(context.input.options.code_at_start) {}
 
   /// Captures what a worker that starts now runs. Returns its Launch::code; empty if nothing is
   /// captured (RunOptions::code is nullptr), or if the runs folder cannot be written, which is

@@ -65,7 +65,7 @@ void DeviceGuard::failed(const LiveAttempt& live, WorkerSlot& slot, const std::s
   // Releases the slot, so that the next trial gets another device if one is free.
   const bool to_change = live.worker_ended || slot.state() != SlotState::serving ||
                          health_.failures(device) >= kFailuresThatDisable;
-  if (to_change && context_.launcher.devices() > 1) slot.retired = true;
+  if (to_change && context_.launcher.devices() > 1) slot.health.retired = true;
 }
 
 void DeviceGuard::settle_committed() {
@@ -108,7 +108,7 @@ void DeviceGuard::excuse(const DeviceHealth::Failure& failure) {
       (member.standing == Standing::settled && member.plan.state != sweeps::TrialState::failed)) {
     return;
   }
-  decide(context_.store, context_.options.runs, member.id(),
+  decide(context_.store, context_.input.options.runs, member.id(),
          {protocol::Decision::What::retry, failure.attempt, context_.loop.wall_seconds(),
           fmt::format("attempt {} ran on a device that petlab disabled", failure.attempt)});
   member.retried_after = failure.attempt;
@@ -123,7 +123,7 @@ void DeviceGuard::bar_slots() {
     if (!slot.device.empty() && slot.line() > 0) at_work.insert(slot.device);
   }
   for (auto& [name, slot] : state_.slots.all()) {
-    slot.barred =
+    slot.health.barred =
         is_disabled(slot) || (!slot.device.empty() && health_.must_wait(slot.device, at_work));
   }
 }
@@ -131,7 +131,7 @@ void DeviceGuard::bar_slots() {
 bool DeviceGuard::may_have(const WorkerSlot& slot, std::size_t trial) const {
   if (slot.device.empty() || !health_.blames(slot.device, trial)) return true;
   return !state_.slots.any([&](const WorkerSlot& other) {
-    return !other.device.empty() && other.device != slot.device && !other.broken &&
+    return !other.device.empty() && other.device != slot.device && !other.health.broken &&
            other.gpus == slot.gpus && !health_.is_disabled(other.device) &&
            !health_.blames(other.device, trial);
   });

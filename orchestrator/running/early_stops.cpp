@@ -45,16 +45,16 @@ ScoreText text_of(const sweeps::Sweep& sweep) {
 
 EarlyStops::EarlyStops(RunContext& context, RunState& state)
     : context_(context), state_(state), looked_at_(state.trials.size()) {
-  if (context.sweep.early_stop) text_ = text_of(context.sweep);
+  if (context.input.sweep.early_stop) text_ = text_of(context.input.sweep);
 }
 
 void EarlyStops::load() {
   trials_.clear();
-  trials_.reserve(context_.sweep.trials.size());
+  trials_.reserve(context_.input.sweep.trials.size());
   std::map<std::string, std::size_t> groups;
-  const sweeps::EarlyStopRule& rule = *context_.sweep.early_stop;
-  for (std::size_t at = 0; at < context_.sweep.trials.size(); ++at) {
-    const sweeps::SweepTrial& what = context_.sweep.trials[at];
+  const sweeps::EarlyStopRule& rule = *context_.input.sweep.early_stop;
+  for (std::size_t at = 0; at < context_.input.sweep.trials.size(); ++at) {
+    const sweeps::SweepTrial& what = context_.input.sweep.trials[at];
     Trial& trial = trials_.emplace_back(ValidationScores(state_.trials.tasks_of(at), rule.metric));
     trial.configuration = configuration_of(what.config);
     trial.group = groups.emplace(comparison_group(what.config), groups.size()).first->second;
@@ -63,7 +63,7 @@ void EarlyStops::load() {
   const results::Reader& reader = context_.store.read();
   version_ = reader.data_version();
   loaded_ = context_.loop.now();
-  results::each_validation(reader, context_.sweep.name, [&](const results::Validation& one) {
+  results::each_validation(reader, context_.input.sweep.name, [&](const results::Validation& one) {
     const std::optional<std::size_t> found = state_.trials.find(one.trial_id);
     if (!found) return;
     Trial& trial = trials_[*found];
@@ -106,7 +106,7 @@ std::size_t EarlyStops::add(Trial& trial, const ValidationScore& score) {
 bool EarlyStops::judge(std::size_t trial, const results::AttemptRef& attempt,
                        std::size_t validation, Changes& changes) {
   // Collecting all trials for each validation would take long in a large sweep.
-  if (!judges_after(*context_.sweep.early_stop, validation)) return false;
+  if (!judges_after(*context_.input.sweep.early_stop, validation)) return false;
   if (trials_[trial].stopped_in || state_.trials.at(trial).cancelled) return false;
   std::vector<ComparedTrial> all;
   std::size_t own = 0;
@@ -114,11 +114,11 @@ bool EarlyStops::judge(std::size_t trial, const results::AttemptRef& attempt,
     const Trial& other = trials_[at];
     if (other.group != trials_[trial].group || other.scores.empty()) continue;
     if (at == trial) own = all.size();
-    const sweeps::SweepTrial& what = context_.sweep.trials[at];
+    const sweeps::SweepTrial& what = context_.input.sweep.trials[at];
     all.push_back({what.id.value, other.configuration, what.config.seed.value, other.is_opponent,
                    other.scores});
   }
-  const auto why = why_stop(*context_.sweep.early_stop, text_, all, own, validation);
+  const auto why = why_stop(*context_.input.sweep.early_stop, text_, all, own, validation);
   if (!why) return false;
   trials_[trial].stopped_in = attempt.number;
   changes.stopped.push_back({attempt.trial_id, trial,
@@ -134,12 +134,12 @@ void EarlyStops::log_stops(Changes& changes) const {
   for (const auto& stopped : changes.stopped) {
     decisions.emplace_back(stopped.trial_id, stopped.decision);
   }
-  changes.post = log_decisions(context_.options.runs, decisions);
+  changes.post = log_decisions(context_.input.options.runs, decisions);
   fault_point("stops_logged");
 }
 
 void EarlyStops::judge(const Turn& turn, Changes& changes) {
-  if (!context_.sweep.early_stop || turn.validated.empty()) return;
+  if (!context_.input.sweep.early_stop || turn.validated.empty()) return;
   const EventLoop::Time now = context_.loop.now();
   const bool others_wrote = context_.store.read().data_version() != version_;
   if (trials_.empty() || (others_wrote && now - loaded_ >= kReload)) load();
@@ -159,7 +159,7 @@ void EarlyStops::judge(const Turn& turn, Changes& changes) {
 }
 
 void EarlyStops::judge_interrupted() {
-  if (!context_.sweep.early_stop) return;
+  if (!context_.input.sweep.early_stop) return;
   std::vector<std::size_t> interrupted;
   for (std::size_t at = 0; at < state_.trials.size(); ++at) {
     const SweepMember& member = state_.trials.at(at);
@@ -184,7 +184,7 @@ void EarlyStops::judge_interrupted() {
   if (changes.judged.empty()) return;
   log_stops(changes);
   results::Batch batch = context_.store.begin();
-  store({}, changes, context_.options.runs, context_.ingest, batch);
+  store({}, changes, context_.input.options.runs, context_.ingest, batch);
   batch.commit();
   settle(changes);
   for (const Changes::Stopped& stopped : changes.stopped) {

@@ -7,9 +7,9 @@
 
 #include "orchestrator/planning/early_stop.h"
 #include "orchestrator/running/best_metric.h"
-#include "orchestrator/running/turn.h"
 #include "orchestrator/running/run_context.h"
 #include "orchestrator/running/run_state.h"
+#include "orchestrator/running/turn.h"
 
 namespace petlab::orchestrator {
 

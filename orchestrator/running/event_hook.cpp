@@ -28,10 +28,6 @@ using results::Outcome;
 using results::TrialFacts;
 using sweeps::TrialState;
 
-constexpr int kTries = 3;
-// Limit of a command's captured output, part of which is shown if the command fails.
-constexpr std::size_t kHookOutput = std::size_t{1} << 20;
-
 constexpr std::string_view kTrialFinished = "trial_finished";
 constexpr std::string_view kTrialFailed = "trial_failed";
 constexpr std::string_view kTrialStalled = "trial_stalled";
@@ -148,14 +144,6 @@ class WholeSweep {
 
 protocol::RecordLine mark_of(const std::string& id) { return {{"v", 1}, {"delivered", id}}; }
 
-// Returns the last line of a command's standard error that is not empty.
-std::string last_error(const std::string& errors) {
-  const std::vector<std::string> lines = base::printable_lines(errors);
-  const auto last = std::find_if(lines.rbegin(), lines.rend(),
-                                 [](const std::string& line) { return !line.empty(); });
-  return last == lines.rend() ? std::string() : fmt::format(" ({})", base::excerpt(*last));
-}
-
 }  // namespace
 
 std::optional<std::uintmax_t> free_bytes(const std::filesystem::path& folder) {
@@ -172,8 +160,9 @@ EventHook::EventHook(boost::asio::io_context& io, const results::Store& store,
       options_(std::move(options)),
       observer_(observer),
       marks_(protocol::delivered_events_file(options_.runs, sweep.name)),
-      retry_(io),
-      children_(io) {
+      delivery_(
+          io, options_.command, [this](const std::string& id) { keep_mark(id); },
+          [this](const std::string& line) { note(line); }) {
   base::remove_abandoned_writes(marks_);
   if (!std::filesystem::exists(marks_)) start_from_here();
   read_delivered();
@@ -238,7 +227,6 @@ void EventHook::look(std::size_t most) {
       add(event, attempt);
     });
   });
-  deliver_next();
 }
 
 void EventHook::look_at_disks() {
@@ -254,7 +242,6 @@ void EventHook::look_at_disks() {
     add_low_disk(folder, *free);
     told = free;
   }
-  deliver_next();
 }
 
 void EventHook::add_low_disk(const std::filesystem::path& folder, std::uintmax_t free) {
@@ -270,8 +257,8 @@ void EventHook::add_low_disk(const std::filesystem::path& folder, std::uintmax_t
   json["database"] = options_.database.string();
   json["runs"] = options_.runs.string();
   note(fmt::format("the disk with {} is low: {} MiB free", folder.string(), free >> 20));
-  queue_.push_back({std::move(id), fmt::format("{} of {}", kDiskLow, folder.string()),
-                    protocol::record_text(json)});
+  delivery_.add({std::move(id), fmt::format("{} of {}", kDiskLow, folder.string()),
+                 protocol::record_text(json)});
 }
 
 void EventHook::add(std::string_view event, const AttemptFacts& attempt) {
@@ -293,7 +280,7 @@ void EventHook::add(std::string_view event, const AttemptFacts& attempt) {
   protocol::put(json, "device", attempt.begun.device);
   json["database"] = options_.database.string();
   json["runs"] = options_.runs.string();
-  queue_.push_back(
+  delivery_.add(
       {std::move(id), fmt::format("{} of {}", event, trial), protocol::record_text(json)});
 }
 
@@ -308,42 +295,8 @@ void EventHook::add_sweep_done() {
   whole.describe(json);
   json["database"] = options_.database.string();
   json["runs"] = options_.runs.string();
-  queue_.push_back({std::move(id), fmt::format("{} of {}", kSweepDone, sweep_.name),
-                    protocol::record_text(json)});
-}
-
-void EventHook::deliver_next() {
-  if (busy_ || queue_.empty()) return;
-  busy_ = true;
-  base::ChildCommand call;
-  call.program = "/bin/sh";
-  call.arguments = {"-c", options_.command};
-  call.time_limit = options_.limit;
-  call.output_limit = kHookOutput;
-  call.input = queue_.front().json;
-  children_.run(std::move(call), [this](const base::ChildAnswer& answer) { answered(answer); });
-}
-
-void EventHook::answered(const base::ChildAnswer& answer) {
-  if (!answer.problem.empty() && ++tries_ < kTries) {
-    retry_.expires_after(options_.retry_delay * (1 << (tries_ - 1)));
-    retry_.async_wait([this](const boost::system::error_code& error) {
-      if (error) return;
-      busy_ = false;
-      deliver_next();
-    });
-    return;
-  }
-  if (answer.problem.empty()) {
-    keep_mark(queue_.front().id);
-    failing_ = false;
-  } else {
-    leave(answer.problem + last_error(answer.errors));
-  }
-  queue_.pop_front();
-  tries_ = 0;
-  busy_ = false;
-  deliver_next();
+  delivery_.add({std::move(id), fmt::format("{} of {}", kSweepDone, sweep_.name),
+                 protocol::record_text(json)});
 }
 
 void EventHook::keep_mark(const std::string& id) {
@@ -357,29 +310,19 @@ void EventHook::keep_mark(const std::string& id) {
   }
 }
 
-// If a command keeps failing, only the first event is noted with the reason, and finish() notes the
-// number of events.
-void EventHook::leave(const std::string& why) {
-  ++left_;
-  if (std::exchange(failing_, true)) return;
-  note(fmt::format("--on-event: {} was not delivered in {} tries: the command {}",
-                   queue_.front().about, kTries, why));
-}
-
 void EventHook::finish(EventLoop& loop) {
-  const EventLoop::Time deadline = loop.now() + options_.limit;
+  const EventLoop::Time deadline = loop.now() + options_.command.limit;
   read_delivered();  // includes events delivered by other runs
   while (waiting_ && !changed_.empty()) {
     look(kPlannedAtOnce);
     loop.poll();
   }
   if (waiting_) add_sweep_done();
-  deliver_next();
-  while (waiting_ && busy_ && loop.now() < deadline) loop.wait(deadline);
-  left_ += static_cast<std::int64_t>(queue_.size());
-  if (left_ == 0) return;
-  note(fmt::format("--on-event: {} event{} left for the next run with a command", left_,
-                   left_ == 1 ? " is" : "s are"));
+  while (waiting_ && delivery_.is_busy() && loop.now() < deadline) loop.wait(deadline);
+  const std::int64_t left = delivery_.left();
+  if (left == 0) return;
+  note(fmt::format("--on-event: {} event{} left for the next run with a command", left,
+                   left == 1 ? " is" : "s are"));
 }
 
 }  // namespace petlab::orchestrator

@@ -1,10 +1,8 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -14,7 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "base/child.h"
+#include "orchestrator/running/event_delivery.h"
 #include "orchestrator/running/run.h"
 
 namespace petlab::orchestrator {
@@ -24,13 +22,10 @@ std::optional<std::uintmax_t> free_bytes(const std::filesystem::path& folder);
 
 /// A user's command that a run starts for each event (docs/guides/events.md).
 struct EventHookOptions {
-  std::string command;             // for /bin/sh
+  EventCommand command;
   std::filesystem::path database;  // absolute; for the command
   std::filesystem::path runs;      // absolute
   std::optional<std::int64_t> retries;
-  /// The command is killed after this time, and a finished run waits this long for it.
-  std::chrono::milliseconds limit = std::chrono::seconds(10);
-  std::chrono::milliseconds retry_delay = std::chrono::seconds(1);  // doubled with each try
   /// Replaced in tests.
   std::optional<std::uintmax_t> (*free_bytes)(const std::filesystem::path& folder) =
       orchestrator::free_bytes;
@@ -65,12 +60,6 @@ class EventHook final : public RunObserver {
   void stop_waiting() { waiting_ = false; }
 
  private:
-  struct Event {
-    std::string id;
-    std::string about;  // "trial_failed of 3f2a9c01"
-    std::string json;
-  };
-
   void each_trial(const std::vector<std::string>& ids,
                   const std::function<void(const results::TrialFacts&)>& take) const;
   void each_event_of(
@@ -83,10 +72,7 @@ class EventHook final : public RunObserver {
   void add_low_disk(const std::filesystem::path& folder, std::uintmax_t free);
   void add_sweep_done();
   void add(std::string_view event, const results::AttemptFacts& attempt);
-  void deliver_next();
-  void answered(const base::ChildAnswer& answer);
   void keep_mark(const std::string& id);
-  void leave(const std::string& why);
 
   const results::Store& store_;
   const sweeps::Sweep& sweep_;
@@ -95,17 +81,11 @@ class EventHook final : public RunObserver {
   const std::filesystem::path marks_;      // the file of delivered events
   std::vector<std::string> changed_;       // trials to check for new events
   std::unordered_set<std::string> known_;  // ids: delivered, queued or left for the next run
-  std::deque<Event> queue_;                // the first is being delivered
-  bool busy_ = false;                      // delivering the first, or waiting to try it again
   bool waiting_ = true;                    // finish() waits
-  bool failing_ = false;                   // the last event could not be delivered
   bool marks_fail_ = false;                // the last mark could not be written
-  int tries_ = 0;                          // for the first event
   std::chrono::steady_clock::time_point next_disks_;  // when to look at the disks again
   std::map<std::filesystem::path, bool> low_disks_;   // whether a folder's disk was low
-  std::int64_t left_ = 0;                             // events for the next run
-  boost::asio::steady_timer retry_;
-  base::Children children_;
+  EventDelivery delivery_;
 };
 
 }  // namespace petlab::orchestrator

@@ -8,8 +8,8 @@
 namespace petlab::orchestrator {
 
 Gangs::Gangs(const RunContext& context, const RunState& state) : context_(context), state_(state) {
-  if (context.options.most_in_gang > 1) {
-    groups_ = gang_groups(context.options.gang_rule, context.sweep.trials);
+  if (context.input.options.most_in_gang > 1) {
+    groups_ = gang_groups(context.input.options.gang_rule, context.input.sweep.trials);
   }
 }
 
@@ -24,11 +24,11 @@ bool Gangs::may_join(const std::vector<std::size_t>& gang, std::size_t candidate
 bool Gangs::has_memory(const std::vector<std::size_t>& gang, std::size_t candidate,
                        const WorkerSlot& slot) const {
   const std::int64_t most_mib = context_.launcher.device(slot.name).memory_mib;
-  if (most_mib == 0 || !context_.options.has_memory_formula) return true;
+  if (most_mib == 0 || !context_.input.options.has_memory_formula) return true;
   std::vector<sweeps::MemoryEstimate> estimates;
   const auto add = [&](std::size_t trial) {
     estimates.push_back(sweeps::estimate_memory(
-        context_.sweep, state_.trials.at(trial).what->config, sweeps::MemoryDevice::gpu));
+        context_.input.sweep, state_.trials.at(trial).what->config, sweeps::MemoryDevice::gpu));
   };
   for (const std::size_t trial : gang) add(trial);
   add(candidate);

@@ -30,11 +30,11 @@ void Limits::check() {
 // the request only after the file system's attribute cache has expired.
 EventLoop::Clock::duration Limits::time_to_stop() const {
   const bool far = context_.launcher.queue() != nullptr;
-  return context_.options.grace + (far ? kAttributeCache : EventLoop::Clock::duration());
+  return context_.input.options.grace + (far ? kAttributeCache : EventLoop::Clock::duration());
 }
 
 void Limits::check(WorkerSlot& slot, EventLoop::Time now, EventLoop::Clock::duration passed) {
-  slot.enforce(now, context_.options.grace);
+  slot.enforce(now, context_.input.options.grace, slot.given.empty());
   if (slot.given.empty()) return;
   LiveAttempt& front = *slot.given.front();
   for (LiveAttempt* live : slot.given) {
@@ -49,7 +49,7 @@ void Limits::check(WorkerSlot& slot, EventLoop::Time now, EventLoop::Clock::dura
     }
   }
   if (slot.state() == SlotState::stopping) return;
-  const RunOptions& options = context_.options;
+  const RunOptions& options = context_.input.options;
   if (options.time_limit && now - front.began > *options.time_limit) {
     front.verdict = Verdict::timed_out;
     slot.ask_to_stop(now);

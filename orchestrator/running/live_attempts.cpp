@@ -60,9 +60,8 @@ LiveAttempts::LiveAttempts(EventLoop& loop)
 
 LiveAttempt& LiveAttempts::add(protocol::TrialDirectory directory, results::AttemptRef attempt,
                                BestMetric best, AttemptState state) {
-  PETLAB_INVARIANT(
-      !entries_.contains(attempt.key),
-      fmt::format("attempt {} of {} is claimed twice", attempt.number, attempt.trial_id));
+  PETLAB_INVARIANT(!entries_.contains(attempt.key), fmt::format("attempt {} of {} is claimed twice",
+                                                                attempt.number, attempt.trial_id));
   attempts_.emplace_front(std::move(directory), std::move(attempt), std::move(best), state);
   entries_[attempts_.front().attempt.key].place = attempts_.begin();
   return attempts_.front();

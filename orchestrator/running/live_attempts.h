@@ -85,8 +85,7 @@ class LiveAttempt {
   results::Launch launch;
   std::size_t trial = 0;
   std::string slot;
-  std::filesystem::path resume_from;  // the checkpoint; empty: it starts from the beginning
-  bool worker_ended = false;          // the worker that had it has ended
+  bool worker_ended = false;  // the worker that had it has ended
   Verdict verdict = Verdict::none;
   std::optional<EventLoop::Time> asked_to_stop;  // alone, since then (TrialDirectory::stop)
   EventLoop::Time began;  // when it reached the front of its worker's line, or began with a gang

@@ -81,10 +81,10 @@ std::vector<std::string> places_of(const WorkerSlot& slot) {
 Neighbours::Neighbours(RunContext& context, RunState& state, std::optional<SharedPlaces> places)
     : context_(context), state_(state), places_(std::move(places)) {
   if (!places_) return;
-  mine_.sweep = context.sweep.name;
+  mine_.sweep = context.input.sweep.name;
   mine_.places = places_->places;
   mine_.places_of_slot = places_->places_of_slot;
-  mine_.nice = context.options.nice;
+  mine_.nice = context.input.options.nice;
 }
 
 Neighbours::~Neighbours() {
@@ -103,14 +103,15 @@ void Neighbours::announce(std::int64_t wants) {
   }
   served_at_ = now;
   mine_.holds = 0;
-  for (const auto& [name, slot] : state_.slots.all()) mine_.holds += slot.retired ? 0 : slot.gpus;
+  for (const auto& [name, slot] : state_.slots.all())
+    mine_.holds += slot.health.retired ? 0 : slot.gpus;
   mine_.wants = std::max<std::int64_t>(0, wants);
   mine_.priority = state_.trials.schedule().highest_priority().value_or(mine_.priority);
-  const bool news = first || mine_.holds != announced_.holds || mine_.wants != announced_.wants ||
-                    mine_.priority != announced_.priority;
-  if (!news && now - announced_at_ < kRenew) return;
-  announced_ = mine_;
-  announced_at_ = now;
+  const bool news = first || mine_.holds != announced_.needs.holds ||
+                    mine_.wants != announced_.needs.wants ||
+                    mine_.priority != announced_.needs.priority;
+  if (!news && now - announced_.at < kRenew) return;
+  announced_ = {mine_, now};
   try {
     file_->write(to_text(mine_, now));
   } catch (const Error&) {
@@ -123,7 +124,7 @@ void Neighbours::announce(std::int64_t wants) {
 bool Neighbours::join() {
   std::error_code error;
   std::filesystem::create_directories(places_->folder, error);  // else try_lock() says why
-  file_ = LockFile::try_lock(places_->folder / (context_.options.owner + kSuffix));
+  file_ = LockFile::try_lock(places_->folder / (context_.input.options.owner + kSuffix));
   if (!file_) return false;
   remove_dead();
   read_others();
@@ -215,7 +216,7 @@ void Neighbours::yield_slots() {
     const RunNeeds* const other =
         should_get(places_of(slot), mine_, others, now - slot.acquired >= kTurn);
     if (other == nullptr) continue;
-    slot.retired = true;
+    slot.health.retired = true;
     yielded_.push_back(
         {name, files_[static_cast<std::size_t>(other - others.data())], now, slot.gpus});
     announce(mine_.wants);

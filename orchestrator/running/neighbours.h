@@ -46,6 +46,11 @@ class Neighbours {
     EventLoop::Time at;
     std::int64_t gpus = 1;
   };
+  /// What the file has.
+  struct Announced {
+    RunNeeds needs;
+    EventLoop::Time at;
+  };
   bool join();
   void remove_dead();
   void read_others();
@@ -56,8 +61,7 @@ class Neighbours {
   std::optional<SharedPlaces> places_;
   std::optional<LockFile> file_;
   RunNeeds mine_;
-  RunNeeds announced_;  // as the file has them
-  EventLoop::Time announced_at_;
+  Announced announced_;
   EventLoop::Time served_at_;  // until when mine_.served counts
   std::vector<RunNeeds> others_;
   std::vector<std::string> files_;  // theirs

@@ -33,7 +33,7 @@ constexpr auto kPlan = std::chrono::seconds(10);
 }  // namespace
 
 void OtherRuns::start() {
-  read_inbox(context_.store, context_.options.runs);
+  read_inbox(context_.store, context_.input.options.runs);
   const std::vector<std::string> vanished = context_.store.vanished_hosts();
   if (!vanished.empty()) {
     const std::int64_t lost = recovery_.settle_vanished(context_.loop.wall_seconds());
@@ -121,7 +121,8 @@ void OtherRuns::plan_elsewhere() {
 void OtherRuns::look_at_decisions() {
   // The data version shows what others have written. If this run holds the database, others post to
   // its inbox instead.
-  const bool posted = context_.store.alone() && read_inbox(context_.store, context_.options.runs);
+  const bool posted =
+      context_.store.alone() && read_inbox(context_.store, context_.input.options.runs);
   const std::int64_t version = context_.store.read().data_version();
   if (version == decisions_version_ && !posted) return;
   decisions_version_ = version;

@@ -18,7 +18,8 @@ class OtherRuns {
   OtherRuns(RunContext& context, RunState& state)
       : context_(context),
         state_(state),
-        recovery_(context.store, context.ingest, context.options.runs, context.options.grace) {}
+        recovery_(context.store, context.ingest, context.input.options.runs,
+                  context.input.options.grace) {}
 
   /// Reads the inbox, and begins to clean up after dead orchestrators.
   void start();

@@ -55,7 +55,7 @@ void Outcomes::read_events(LiveAttempt& live, Turn& turn) {
     slot.ask_to_stop(context_.loop.now());
   }
   note_progress(live, slot, update);
-  if (context_.sweep.early_stop && !update.validation.empty()) {
+  if (context_.input.sweep.early_stop && !update.validation.empty()) {
     turn.validated.push_back({of(live), update.validation, update.over.has_value()});
   }
   if (update.more) state_.attempts.mark_news(live);
@@ -74,11 +74,11 @@ void Outcomes::has_begun(LiveAttempt& live, WorkerSlot& slot) {
   // An adopted attempt may have begun already.
   if (live.state() != AttemptState::begun) live.become(AttemptState::begun);
   state_.trials.at(live.trial).unbegun = 0;
-  (live.worker_ended ? slot.ended_with(live).any_begun : slot.any_begun) = true;
+  (live.worker_ended ? slot.ended_with(live).served.begun : slot.served.begun) = true;
   live.reported.started_at = context_.loop.now();
   if (live.began == EventLoop::Time()) live.began = live.reported.started_at;
   live.reported.first_step = live.begun.resume ? live.begun.resume->step : 0;
-  slot.launch_failures = slot.taken_away = launch_failures_ = 0;
+  slot.health.launch_failures = slot.health.taken_away = launch_failures_ = 0;
 }
 
 void Outcomes::note_progress(LiveAttempt& live, WorkerSlot& slot, const IngestUpdate& update) {
@@ -101,7 +101,7 @@ void Outcomes::note_end(LiveAttempt& live, WorkerSlot& slot, const AttemptOver& 
   live.become(AttemptState::over);
   state_.attempts.unmark_news(live);
   slot.pace.trial_ended();
-  (live.worker_ended ? slot.ended_with(live).any_over : slot.any_over) = true;
+  (live.worker_ended ? slot.ended_with(live).served.over : slot.served.over) = true;
   std::error_code none;
   const bool asked = std::holds_alternative<protocol::Stopped>(end) &&
                      std::filesystem::exists(live.directory.stop(), none);
@@ -131,8 +131,12 @@ bool Outcomes::look_at_ended(const WorkerSlot& slot, const EndedWorker& ended, T
   Turn::Gone gone;
   gone.slot = slot.name;
   gone.end = ended.end;
-  gone.worker = {ended.asked_to_stop, ended.any_begun, context_.options.time_limit,
-                 context_.options.no_progress_limit, ended.any_given, ended.any_over};
+  gone.worker = {ended.asked_to_stop,
+                 ended.served.begun,
+                 context_.input.options.time_limit,
+                 context_.input.options.no_progress_limit,
+                 ended.served.given,
+                 ended.served.over};
   for (const LiveAttempt* live : ended.given) {
     if (live->is_over()) continue;
     gone.attempts.push_back(of(*live));
@@ -161,8 +165,8 @@ void Outcomes::carry_out(const Changes::Launch& launch) {
       state_.course.problem = launch.how;
       break;
     case LaunchBlame::taken_away:
-      slot.not_before =
-          context_.loop.now() + backoff(context_.options.retry_delay, ++slot.taken_away);
+      slot.health.not_before = context_.loop.now() + backoff(context_.input.options.retry_delay,
+                                                             ++slot.health.taken_away);
       break;
     case LaunchBlame::failed:
       launch_failed(slot, what, launch.lines);
@@ -201,9 +205,9 @@ void Outcomes::never_begun(const TurnAttempt& attempt, const WorkerSlot& slot,
   const bool on_one_slot = member.unbegun == 0 || member.unbegun_on == slot.name;
   member.unbegun_on = on_one_slot ? slot.name : "";
   if (++member.unbegun != kLaunchFailuresThatStop) return;
-  const bool others =
-      state_.slots.any([](const WorkerSlot& other) { return !other.broken && !other.is_lost(); });
-  if (on_one_slot && slot.broken && others) {
+  const bool others = state_.slots.any(
+      [](const WorkerSlot& other) { return !other.health.broken && !other.is_lost(); });
+  if (on_one_slot && slot.health.broken && others) {
     --member.unbegun;
     return;
   }
@@ -215,17 +219,17 @@ void Outcomes::never_begun(const TurnAttempt& attempt, const WorkerSlot& slot,
 }
 
 void Outcomes::launch_failed(WorkerSlot& slot, const std::string& what, const std::string& lines) {
-  ++slot.launch_failures;
+  ++slot.health.launch_failures;
   ++launch_failures_;
-  slot.retired = false;  // keeps the slot, which counts its failures
-  slot.not_before =
-      context_.loop.now() + backoff(context_.options.retry_delay, slot.launch_failures);
+  slot.health.retired = false;  // keeps the slot, which counts its failures
+  slot.health.not_before = context_.loop.now() +
+                           backoff(context_.input.options.retry_delay, slot.health.launch_failures);
   LaunchFailures failures;
-  failures.of_slot = slot.launch_failures;
+  failures.of_slot = slot.health.launch_failures;
   failures.of_run = launch_failures_;
-  failures.slots = context_.options.slots;
+  failures.slots = context_.input.options.slots;
   failures.any_trial_runs = state_.slots.any(
-      [](const WorkerSlot& other) { return other.has_worker() && other.any_begun; });
+      [](const WorkerSlot& other) { return other.has_worker() && other.served.begun; });
   failures.queue = context_.launcher.queue() != nullptr;
   const AfterLaunchFailure after = after_launch_failure(failures);
   const std::string output = lines.empty() ? "" : "\n" + lines;
@@ -236,13 +240,13 @@ void Outcomes::launch_failed(WorkerSlot& slot, const std::string& what, const st
         fmt::format("{} in a row exited before starting a trial: {}{}", who, what, output);
   }
   if (!after.stop_slot) return;
-  slot.broken = true;
+  slot.health.broken = true;
   const std::string message = fmt::format(
       "slot {} is disabled: three workers in a row exited before starting a trial: {}{}", slot.name,
       what, output);
   context_.observer.note(message);
   if (!state_.slots.any(
-          [](const WorkerSlot& other) { return !other.broken && !other.is_lost(); })) {
+          [](const WorkerSlot& other) { return !other.health.broken && !other.is_lost(); })) {
     state_.course.problem = message;
   }
 }
@@ -261,8 +265,8 @@ void Outcomes::give_up(WorkerSlot& slot) {
       slot.name, slot.worker().launch().pid,
       trials.empty() ? "" : "; skipped in this run: ", fmt::join(trials, ", "));
   context_.observer.note(message);
-  const bool any_other =
-      state_.slots.any([](const WorkerSlot& other) { return !other.broken && !other.is_lost(); });
+  const bool any_other = state_.slots.any(
+      [](const WorkerSlot& other) { return !other.health.broken && !other.is_lost(); });
   std::string& why = any_other ? state_.course.left : state_.course.problem;
   if (why.empty()) why = message;
 }
@@ -288,7 +292,8 @@ void Outcomes::look_at_unstarted(const WorkerSlot& slot, Turn& turn) {
       // The checkpoint existed when the trial was planned. Its writer, which was considered dead,
       // has removed it since.
       context_.observer.note(fmt::format("{}: checkpoint {} no longer exists; planned again",
-                                         live->attempt.trial_id, live->resume_from.string()));
+                                         live->attempt.trial_id,
+                                         checkpoint_of(state_, *live).string()));
       turn.vanished.push_back(of(*live));
     } else {
       turn.unstarted.push_back(

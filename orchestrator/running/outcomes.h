@@ -5,11 +5,11 @@
 #include <string>
 #include <variant>
 
-#include "orchestrator/running/turn.h"
 #include "orchestrator/running/device_guard.h"
 #include "orchestrator/running/run_context.h"
 #include "orchestrator/running/run_state.h"
 #include "orchestrator/running/shares.h"
+#include "orchestrator/running/turn.h"
 
 namespace petlab::orchestrator {
 

@@ -1,10 +1,15 @@
 #pragma once
 
+#include <filesystem>
+
 #include "orchestrator/running/device_guard.h"
 #include "orchestrator/running/run_context.h"
 #include "orchestrator/running/run_state.h"
 
 namespace petlab::orchestrator {
+
+/// The checkpoint from which a claimed attempt is to resume; empty: it starts from the beginning.
+std::filesystem::path checkpoint_of(const RunState& state, const LiveAttempt& live);
 
 /// Creates the directory of a claimed attempt, with all that its worker needs to know. The attempt
 /// has vanished if its checkpoint no longer exists.

@@ -20,11 +20,11 @@ void QueuedJobs::adopt_orphans() {
   jobs_adopted_.clear();
   const auto wanted = [this](const results::AttemptFacts& attempt) {
     return state_.trials.find(attempt.attempt.trial_id) ||
-           (attempt.begun.sweep == context_.sweep.name &&
-            !context_.options.left_out.contains(attempt.attempt.trial_id));
+           (attempt.begun.sweep == context_.input.sweep.name &&
+            !context_.input.options.left_out.contains(attempt.attempt.trial_id));
   };
-  for (Orphans& orphans : take_orphans(context_.store, context_.options.runs, context_.here,
-                                       context_.options.owner, wanted)) {
+  for (Orphans& orphans : take_orphans(context_.store, context_.input.options.runs, context_.here,
+                                       context_.input.options.owner, wanted)) {
     std::vector<LeftJob> left = queue_.take_left(orphans.owner);
     record_launches(left, orphans.attempts);
     OpenAttempts open;
@@ -39,7 +39,7 @@ void QueuedJobs::adopt_orphans() {
     // These never reached a job.
     for (const auto& [folder, one] : open) {
       if (!one.wanted) continue;
-      conclude_orphan(context_.store, context_.ingest, context_.options.runs, one.facts,
+      conclude_orphan(context_.store, context_.ingest, context_.input.options.runs, one.facts,
                       fmt::format("its orchestrator ({}) died", orphans.owner),
                       context_.loop.wall_seconds());
       replan(one.facts);
@@ -57,7 +57,7 @@ void QueuedJobs::adopt_orphans() {
 }
 
 protocol::TrialDirectory QueuedJobs::directory_of(const results::AttemptFacts& facts) const {
-  return {context_.options.runs, facts.attempt.trial_id, facts.attempt.number};
+  return {context_.input.options.runs, facts.attempt.trial_id, facts.attempt.number};
 }
 
 void QueuedJobs::replan(const results::AttemptFacts& facts) {
@@ -149,7 +149,8 @@ void QueuedJobs::adopt(LeftJob& job, OpenAttempts& open) {
 void QueuedJobs::adopt(const LeftJob& job, const std::string& name,
                        const std::vector<results::AttemptFacts>& attempts) {
   WorkerSlot& slot = state_.slots.add(name);
-  slot.serve(queue_.adopt(name, job, [&slot](WorkerEnd end) { slot.report_end(std::move(end)); }));
+  slot.serve(queue_.adopt(name, job, [&slot](WorkerEnd end) { slot.report_end(std::move(end)); }),
+             "");
   slot.close(context_.loop.now());
   for (const results::AttemptFacts& facts : attempts) {
     const std::size_t trial = *state_.trials.find(facts.attempt.trial_id);
@@ -157,7 +158,7 @@ void QueuedJobs::adopt(const LeftJob& job, const std::string& name,
     const std::optional<results::AttemptFacts> now =
         context_.store.read().attempt_facts(facts.attempt.trial_id, facts.attempt.number);
     const bool begun = now && now->started_at.has_value();
-    slot.any_begun = slot.any_begun || begun;
+    slot.served.begun = slot.served.begun || begun;
     LiveAttempt& live =
         state_.attempts.add(directory_of(facts), facts.attempt, state_.trials.metric_of(trial),
                             begun ? AttemptState::begun : AttemptState::given);
@@ -207,7 +208,7 @@ void QueuedJobs::conclude_strays() {
       continue;
     }
     for (const results::AttemptFacts& facts : stray->attempts) {
-      conclude_orphan(context_.store, context_.ingest, context_.options.runs, facts,
+      conclude_orphan(context_.store, context_.ingest, context_.input.options.runs, facts,
                       "a trial of its job is no longer in the sweep: " + to_string(*stray->end),
                       context_.loop.wall_seconds());
       replan(facts);
@@ -233,7 +234,7 @@ void QueuedJobs::release_orphans() {
 }
 
 void QueuedJobs::remove_left() {
-  queue_.remove_left(ended_owners(context_.store, context_.options.runs, context_.here));
+  queue_.remove_left(ended_owners(context_.store, context_.input.options.runs, context_.here));
 }
 
 }  // namespace petlab::orchestrator

@@ -73,14 +73,18 @@ bool is_rerun(const RunOptions& options, const std::string& trial_id, sweeps::Tr
 }
 
 class Run::Impl {
+  struct Times {
+    EventLoop::Time committed;
+    EventLoop::Time next_tick;
+    EventLoop::Time reported;
+    /// When to note that no slot is free; absent: not waiting.
+    std::optional<EventLoop::Time> note_waiting;
+  };
+
  public:
-  Impl(EventLoop& loop, results::Store& store, Launcher& launcher, const sweeps::Sweep& sweep,
-       const sweeps::Locations& locations, RunOptions options, RunObserver& observer)
-      : options_(std::move(options)),
-        ingest_(store, options_.runs),
-        context_{loop,     store,    launcher, sweep,       locations,
-                 options_, observer, ingest_,  this_host(), {}},
-        state_(context_) {
+  Impl(EventLoop& loop, results::Store& store, Launcher& launcher, RunInput input,
+       RunObserver& observer)
+      : context_(loop, store, launcher, std::move(input), observer), state_(context_) {
     if (SharedDevices* devices = launcher.shared_devices()) {
       shares_.emplace(context_, *devices, state_, guard_);
     }
@@ -116,8 +120,6 @@ class Run::Impl {
   void go_to(Phase phase);
   void end_workers_after_error() noexcept;
 
-  RunOptions options_;
-  Ingest ingest_;
   RunContext context_;
   RunState state_;
   Neighbours neighbours_{context_, state_, context_.launcher.shared_places()};
@@ -129,18 +131,12 @@ class Run::Impl {
   Outcomes outcomes_{context_, state_, guard_, shares_};
   Claims claims_{context_, state_, guard_, shares_};
   EarlyStops stops_{context_, state_};
-  int interrupts_ = 0;  // by signals of the user
-  EventLoop::Time committed_;
-  EventLoop::Time next_tick_;
-  EventLoop::Time reported_;
-  std::optional<EventLoop::Time>
-      waits_since_;  // when to note that no slot is free; absent: not waiting
+  Times times_;
 };
 
-Run::Run(EventLoop& loop, results::Store& store, Launcher& launcher, const sweeps::Sweep& sweep,
-         const sweeps::Locations& locations, RunOptions options, RunObserver& observer)
-    : impl_(std::make_unique<Impl>(loop, store, launcher, sweep, locations, std::move(options),
-                                   observer)) {}
+Run::Run(EventLoop& loop, results::Store& store, Launcher& launcher, RunInput input,
+         RunObserver& observer)
+    : impl_(std::make_unique<Impl>(loop, store, launcher, std::move(input), observer)) {}
 Run::~Run() = default;
 RunResult Run::execute() { return impl_->execute(); }
 void Run::interrupt() { impl_->interrupt(); }
@@ -175,14 +171,15 @@ RunResult Run::Impl::execute() {
 
 void Run::Impl::start() {
   PlanContext& planning = context_.planning;
-  planning.runs = options_.runs;
-  planning.sweep = context_.sweep.name;
-  planning.retries = options_.retries;
-  planning.numerics = options_.worker_numerics;
-  planning.data_digests = known_data_digests(context_.sweep.tasks, context_.locations.data_folders,
-                                             context_.locations.cache());
+  planning.runs = context_.input.options.runs;
+  planning.sweep = context_.input.sweep.name;
+  planning.retries = context_.input.options.retries;
+  planning.numerics = context_.input.options.worker_numerics;
+  planning.data_digests =
+      known_data_digests(context_.input.sweep.tasks, context_.input.locations.data_folders,
+                         context_.input.locations.cache());
   planning.liveness = [this](const results::AttemptFacts& attempt) {
-    return liveness(attempt.begun, locks_folder(options_.runs), context_.here);
+    return liveness(attempt.begun, locks_folder(context_.input.options.runs), context_.here);
   };
   others_.start();
   // Planning very many trials takes a while, so signals are handled between parts.
@@ -194,24 +191,24 @@ void Run::Impl::start() {
   fault_point("planned");
   stops_.judge_interrupted();
   if (jobs_) jobs_->adopt_orphans();
-  next_tick_ = context_.loop.now() + kTick;
+  times_.next_tick = context_.loop.now() + kTick;
 }
 
 // True if this run is to be detached, and its jobs have all that they can get.
 bool Run::Impl::handed_out() const {
-  if (!jobs_ || !options_.detach || !state_.course.claiming() || has_news() ||
+  if (!jobs_ || !context_.input.options.detach || !state_.course.claiming() || has_news() ||
       jobs_->any_strays() || others_.recovery_under_way()) {
     return false;
   }
   const bool settled = !state_.slots.any([](const WorkerSlot& slot) {
     const bool has_trials =
         slot.has_worker() && slot.state() != SlotState::stopping && !slot.given.empty();
-    return !slot.ready.empty() || !(has_trials || (slot.broken && !slot.has_worker()));
+    return !slot.ready.empty() || !(has_trials || (slot.health.broken && !slot.has_worker()));
   });
   // Jobs of an earlier run get no more trials, but count as slots.
   const bool all_given = state_.trials.schedule().waiting() == 0;
-  const bool full =
-      state_.slots.size() >= options_.slots && !claims_.can_claim(context_.loop.now(), true);
+  const bool full = state_.slots.size() >= context_.input.options.slots &&
+                    !claims_.can_claim(context_.loop.now(), true);
   return settled && (all_given || full);
 }
 
@@ -252,17 +249,17 @@ void Run::Impl::wait_for_work() {
     return;
   }
   // Wakes up in time for changes that no event reports.
-  EventLoop::Time wake = next_tick_;
+  EventLoop::Time wake = times_.next_tick;
   if (const auto look = others_.next_look()) wake = std::min(wake, *look);
   if (const auto chance = claims_.next_chance(now)) wake = std::min(wake, *chance);
   const bool news = has_news();
-  if (news || claims_.can_claim(now, news)) wake = std::min(wake, committed_ + kGroup);
+  if (news || claims_.can_claim(now, news)) wake = std::min(wake, times_.committed + kGroup);
   context_.loop.wait(wake);
 }
 
 void Run::Impl::turn() {
   const EventLoop::Time now = context_.loop.now();
-  if (now >= next_tick_) tick(now);
+  if (now >= times_.next_tick) tick(now);
   if (jobs_) {
     jobs_->conclude_strays();
   }
@@ -328,7 +325,7 @@ bool Run::Impl::transaction_due(EventLoop::Time now) const {
   const bool news = has_news();
   const bool claims = claims_.can_claim(now, news);
   if (!claims && !news) return false;
-  if (!state_.course.claiming() || now - committed_ >= kGroup) return true;
+  if (!state_.course.claiming() || now - times_.committed >= kGroup) return true;
   return claims && claims_.runs_dry(now);
 }
 
@@ -351,18 +348,18 @@ void Run::Impl::transact(EventLoop::Time now) {
   }
   const std::vector<std::int64_t> at_least = claims_.next_numbers(chosen);
   results::Batch batch = context_.store.begin();
-  store(turn, changes, context_.options.runs, ingest_, batch);
+  store(turn, changes, context_.input.options.runs, context_.ingest, batch);
   claims_.claim(chosen, at_least, batch);
   fault_point("before_commit");
   batch.commit();
   fault_point("committed");
-  committed_ = context_.loop.now();
+  times_.committed = context_.loop.now();
   outcomes_.settle(changes);
   stops_.settle(changes);
 }
 
 void Run::Impl::tick(EventLoop::Time now) {
-  next_tick_ = now + kTick;
+  times_.next_tick = now + kTick;
   context_.store.renew_lease();
   // Reads events even if no watch reported any, for example on a network file system or beyond the
   // kernel's limit of watches.
@@ -391,12 +388,12 @@ void Run::Impl::note_why_nothing_runs(EventLoop::Time now) {
   const bool nothing_runs = jobs_ ? state_.attempts.empty() : state_.slots.empty();
   const bool waits = state_.course.phase == Phase::running && nothing_runs &&
                      state_.trials.schedule().waiting() > 0;
-  if (!waits || !waits_since_) {
-    waits_since_ = waits ? std::optional(now + kNoteAfter) : std::nullopt;
+  if (!waits || !times_.note_waiting) {
+    times_.note_waiting = waits ? std::optional(now + kNoteAfter) : std::nullopt;
     return;
   }
-  if (now < *waits_since_) return;
-  waits_since_ = now + kNoteAgain;
+  if (now < *times_.note_waiting) return;
+  times_.note_waiting = now + kNoteAgain;
   std::string why = neighbours_.why_no_slot();
   if (why.empty()) why = context_.launcher.why_no_slot();
   context_.observer.note("waiting for a slot" + (why.empty() ? std::string() : ": " + why));
@@ -405,8 +402,7 @@ void Run::Impl::note_why_nothing_runs(EventLoop::Time now) {
 void Run::Impl::interrupt() {
   // Counted separately from finish(), so that a `petlab stop` at the same moment does not escalate
   // it.
-  ++interrupts_;
-  go_to(static_cast<Phase>(std::min(interrupts_, static_cast<int>(Phase::killing))));
+  go_to(static_cast<Phase>(std::min(++state_.course.interrupts, static_cast<int>(Phase::killing))));
 }
 
 void Run::Impl::finish() {
@@ -414,7 +410,7 @@ void Run::Impl::finish() {
 }
 
 void Run::Impl::terminate() {
-  interrupts_ = std::max(interrupts_, 2);
+  state_.course.interrupts = std::max(state_.course.interrupts, 2);
   if (state_.course.phase < Phase::stopping) go_to(Phase::stopping);
 }
 
@@ -446,7 +442,7 @@ void Run::Impl::end_workers_after_error() noexcept {
     const auto any_alive = [this] {
       return state_.slots.any([](const WorkerSlot& slot) { return slot.has_live_worker(); });
     };
-    const EventLoop::Time deadline = context_.loop.now() + options_.grace;
+    const EventLoop::Time deadline = context_.loop.now() + context_.input.options.grace;
     for (auto& [name, slot] : state_.slots.all()) slot.ask_to_stop(context_.loop.now());
     while (any_alive() && context_.loop.now() < deadline) context_.loop.wait(deadline);
   } catch (...) {
@@ -461,8 +457,8 @@ RunStatus Run::Impl::status() const {
 
 void Run::Impl::report(bool now) {
   const EventLoop::Time time = context_.loop.now();
-  if (!now && time - reported_ < kReport) return;
-  reported_ = time;
+  if (!now && time - times_.reported < kReport) return;
+  times_.reported = time;
   context_.observer.status(status());
 }
 

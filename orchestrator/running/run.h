@@ -74,6 +74,13 @@ struct RunOptions {
   }
 };
 
+/// What a run is to do. The references must outlive it.
+struct RunInput {
+  const sweeps::Sweep& sweep;  // recorded in the store
+  const sweeps::Locations& locations;
+  RunOptions options;
+};
+
 /// True if the user asked to rerun or retry a trial in this state.
 bool is_rerun(const RunOptions& options, const std::string& trial_id, sweeps::TrialState state);
 
@@ -151,9 +158,9 @@ int exit_code(const RunResult& result);
 /// only), Neighbours, DeviceGuard, OtherRuns and Limits.
 class Run {
  public:
-  /// All references must outlive it. The sweep must be recorded in the store.
-  Run(EventLoop& loop, results::Store& store, Launcher& launcher, const sweeps::Sweep& sweep,
-      const sweeps::Locations& locations, RunOptions options, RunObserver& observer);
+  /// All references must outlive it.
+  Run(EventLoop& loop, results::Store& store, Launcher& launcher, RunInput input,
+      RunObserver& observer);
   ~Run();
 
   /// Throws results::Error if the database cannot be written, and Error and std::runtime_error for

@@ -13,12 +13,12 @@ namespace petlab::orchestrator {
 /// What the parts of a run know together, and all of them change.
 struct RunState {
   explicit RunState(RunContext& context)
-      : options(context.options),
+      : options(context.input.options),
         code(context, course),
         trials(context),
         attempts(context.loop),
-        slots(context.launcher, context.loop, context.options.detach,
-              context.options.most_in_gang) {}
+        slots(context.launcher, context.loop, context.input.options.detach,
+              context.input.options.most_in_gang) {}
   RunState(const RunState&) = delete;
   RunState& operator=(const RunState&) = delete;
 

@@ -22,7 +22,7 @@ RunningTrial running_trial(const RunContext& context, const TrialTable& trials,
   for (const std::string& variant : trials.at(live.trial).what->variants) {
     running.variant += (running.variant.empty() ? "" : ", ") + variant;
   }
-  running.sweep = context.sweep.name;
+  running.sweep = context.input.sweep.name;
   running.slot = live.slot;
   running.host = live.launch.host;
   if (running.host.empty() && context.launcher.queue() == nullptr) running.host = context.here.host;
@@ -67,11 +67,11 @@ RunStatus status_of(const RunContext& context, const RunState& state, std::int64
   for (const auto& [name, slot] : state.slots.all()) {
     if (slot.given.empty()) continue;
     // A queue may hold a thousand waiting jobs, which are only counted as waiting.
-    if (slot.waits() && !slot.any_begun) continue;
+    if (slot.waits() && !slot.served.begun) continue;
     for (const LiveAttempt* live : slot.given) {
       // Those behind the front run in a gang, or wait.
-      const bool runs = live == slot.given.front() ||
-                        (context.options.most_in_gang > 1 && live->state() == AttemptState::begun);
+      const bool runs = live == slot.given.front() || (context.input.options.most_in_gang > 1 &&
+                                                       live->state() == AttemptState::begun);
       if (!runs) continue;
       RunningTrial running = running_trial(context, trials, *live);
       if (slot.has_worker() && slot.worker().suspended()) running.doing = "suspended";

@@ -389,7 +389,7 @@ RunResult run_sweep(sweeps::Sweep& sweep, const sweeps::Locations& locations,
   std::optional<EventHook> hook;
   if (!request.on_event.empty()) {
     EventHookOptions hook_options;
-    hook_options.command = request.on_event;
+    hook_options.command.text = request.on_event;
     hook_options.database = std::filesystem::absolute(request.database).lexically_normal();
     hook_options.runs = request.runs;
     hook_options.retries = options.retries;
@@ -427,7 +427,7 @@ RunResult run_sweep(sweeps::Sweep& sweep, const sweeps::Locations& locations,
       record(store, request.runs, sweep);
       options.forget_reruns();
     }
-    run.emplace(events, store, *launcher, requested, locations, options, run_observer);
+    run.emplace(events, store, *launcher, RunInput{requested, locations, options}, run_observer);
     result = run->execute();
   }
   is_over = hook.has_value();

@@ -32,7 +32,8 @@ std::span<const SearchScript> search_scripts();
 /// was killed suggests the same points when it is resumed.
 class SearchRounds {
  public:
-  /// `sweep` grows by the points of each round. All references must outlive this object.
+  /// `sweep` grows by the points of each round. It, the loop, the store and the observer must
+  /// outlive this object.
   SearchRounds(EventLoop& loop, const results::Store& store, sweeps::Sweep& sweep,
                const sweeps::Locations& locations, std::filesystem::path runs,
                RunObserver& observer);
@@ -55,7 +56,7 @@ class SearchRounds {
   EventLoop& loop_;
   const results::Store& store_;
   sweeps::Sweep& sweep_;
-  const sweeps::Locations& locations_;
+  const sweeps::Locations locations_;
   const std::filesystem::path runs_;
   RunObserver& observer_;
   sweeps::SuggestedPoints answer_;

@@ -25,7 +25,7 @@ constexpr std::int64_t kAllMemory = std::numeric_limits<std::int64_t>::max();
 // device has.
 std::optional<std::int64_t> Shares::memory_of(std::size_t trial) const {
   const std::optional<std::int64_t> measured = state_.trials.shapes().memory_mib(trial);
-  const std::optional<std::int64_t>& expected = context_.options.trial_memory_mib;
+  const std::optional<std::int64_t>& expected = context_.input.options.trial_memory_mib;
   const std::optional<std::int64_t> memory = measured
                                                  ? std::optional(sweeps::with_margin(*measured))
                                              : expected ? expected
@@ -35,11 +35,11 @@ std::optional<std::int64_t> Shares::memory_of(std::size_t trial) const {
 }
 
 std::optional<std::int64_t> Shares::estimated(std::size_t trial) const {
-  if (!context_.options.has_memory_formula) return std::nullopt;
+  if (!context_.input.options.has_memory_formula) return std::nullopt;
   const auto [found, is_new] = estimates_.try_emplace(trial);
   if (is_new) {
     const sweeps::MemoryEstimate estimate = sweeps::estimate_memory(
-        context_.sweep, state_.trials.at(trial).what->config, sweeps::MemoryDevice::gpu);
+        context_.input.sweep, state_.trials.at(trial).what->config, sweeps::MemoryDevice::gpu);
     found->second = sweeps::with_margin(sweeps::to_mib(estimate.total()));
   }
   return found->second;
@@ -86,7 +86,7 @@ bool Shares::acquire(const std::function<bool()>& may_take) {
         });
     if (!trial) return added;
     WorkerSlot* slot = idle_slot(*trial, now);
-    if (slot == nullptr && state_.slots.size() >= context_.options.slots) return added;
+    if (slot == nullptr && state_.slots.size() >= context_.input.options.slots) return added;
     if (slot == nullptr) {
       if (!may_take()) return added;
       SlotRequest request = request_for(*trial);
@@ -146,7 +146,7 @@ void Shares::choose(Choice& chosen, EventLoop::Time now) {
     }
     // The waiting trials need another slot, perhaps the room of this one.
     if (line == 0 && slot.ended.empty() && (share.kept || schedule.best(now, {}))) {
-      slot.retired = true;
+      slot.health.retired = true;
     }
   }
 }

@@ -29,7 +29,7 @@ std::int64_t bytes_in(const std::filesystem::path& file) {
 }  // namespace
 
 TrialTable::TrialTable(RunContext& context) : context_(context) {
-  const std::vector<sweeps::SweepTrial>& trials = context.sweep.trials;
+  const std::vector<sweeps::SweepTrial>& trials = context.input.sweep.trials;
   trials_.resize(trials.size());
   for (std::size_t trial = 0; trial < trials.size(); ++trial) {
     trials_[trial].what = &trials[trial];
@@ -81,7 +81,7 @@ std::vector<TrialPlan> TrialTable::plan_part(const std::vector<std::size_t>& tri
 }
 
 bool TrialTable::plan_all(const std::function<bool()>& may_continue) {
-  shapes_ = Shapes(context_.sweep.trials);
+  shapes_ = Shapes(context_.input.sweep.trials);
   std::vector<TrialPlan> plans;
   plans.reserve(trials_.size());
   // Planned in parts, since facts are many times larger than plans.
@@ -98,7 +98,7 @@ bool TrialTable::plan_all(const std::function<bool()>& may_continue) {
     context_.observer.note(fmt::format(
         "the files of {} finished trial(s) are missing from {}: their scores are in the database, "
         "their artifacts and logs are lost; with another --db they would be rerun",
-        files_gone, context_.options.runs.string()));
+        files_gone, context_.input.options.runs.string()));
   }
   std::vector<ScheduledTrial> scheduled(trials_.size());
   for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
@@ -119,7 +119,7 @@ bool TrialTable::plan_all(const std::function<bool()>& may_continue) {
 bool TrialTable::bring_up_to_date(const std::vector<std::size_t>& trials,
                                   const std::vector<results::TrialFacts>& facts,
                                   const std::vector<TrialPlan>& plans) {
-  const RunOptions& options = context_.options;
+  const RunOptions& options = context_.input.options;
   bool changed = false;
   std::vector<std::pair<std::string, protocol::Decision>> reruns;
   for (std::size_t at = 0; at < trials.size(); ++at) {
@@ -162,7 +162,7 @@ void TrialTable::settle(std::size_t trial, TrialPlan plan) {
     } else {
       member.standing = Standing::waiting;
       schedule_.add(trial, failures > 0 ? context_.loop.now() +
-                                              backoff(context_.options.retry_delay, failures)
+                                              backoff(context_.input.options.retry_delay, failures)
                                         : EventLoop::Time());
     }
     ++additions_;
@@ -224,7 +224,7 @@ bool TrialTable::any_left() const {
 std::vector<const sweeps::TaskDeclaration*> TrialTable::tasks_of(std::size_t trial) const {
   std::vector<const sweeps::TaskDeclaration*> tasks;
   for (const std::string& task : trials_[trial].what->config.tasks) {
-    tasks.push_back(&context_.sweep.tasks.at(task));
+    tasks.push_back(&context_.input.sweep.tasks.at(task));
   }
   return tasks;
 }

@@ -62,7 +62,7 @@ struct Turn {
     std::vector<protocol::Metric> metrics;
     bool is_over = false;  // the worker has reported its end
   };
-  double time = 0;  // seconds since 1970
+  double time = 0;     // seconds since 1970
   bool queue = false;  // workers are jobs of a queue
   std::vector<Launched> launches;
   std::vector<NewEvents> events;
@@ -103,8 +103,8 @@ struct Changes {
   struct Launch {
     std::string slot;
     LaunchBlame blame = LaunchBlame::none;
-    std::string how;    // the worker ended
-    std::string lines;  // its last ones
+    std::string how;                         // the worker ended
+    std::string lines;                       // its last ones
     std::optional<TurnAttempt> never_begun;  // the attempt that it should have begun next
   };
   /// A decision of the sweep's rule. It is in the trial's file already.

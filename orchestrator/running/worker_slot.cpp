@@ -19,34 +19,8 @@ constexpr double kAheadSeconds = 0.05;
 constexpr double kAheadOfJobSeconds = 2;
 constexpr double kLongTrialSeconds = 60;
 constexpr double kMostAhead = 64;
-// Even a process of hundreds of gigabytes is gone within this time, unless an unresponsive device
-// or file server holds it in the kernel.
-constexpr auto kGiveUpAfterKill = std::chrono::seconds(30);
 
 }  // namespace
-
-std::string_view to_string(SlotState state) {
-  constexpr std::string_view names[] = {"empty", "serving", "closing", "stopping", "lost", "ended"};
-  return names[static_cast<std::size_t>(state)];
-}
-
-bool may_follow(SlotState from, SlotState to) {
-  switch (from) {
-    case SlotState::empty:
-      return to == SlotState::serving;
-    case SlotState::serving:
-      return to == SlotState::closing || to == SlotState::stopping || to == SlotState::ended;
-    case SlotState::closing:
-      return to == SlotState::stopping || to == SlotState::ended;
-    case SlotState::stopping:
-      return to == SlotState::lost || to == SlotState::ended;
-    case SlotState::lost:
-      return to == SlotState::ended;
-    case SlotState::ended:
-      return to == SlotState::empty;
-  }
-  return false;
-}
 
 bool EndedWorker::is_clean() const {
   const Exited* exited = std::get_if<Exited>(&end.how);
@@ -62,115 +36,58 @@ void Pace::learn(EventLoop::Time now) {
   last_over_ = now;
 }
 
-void WorkerSlot::become(SlotState state) {
-  PETLAB_INVARIANT(may_follow(state_, state), fmt::format("slot {} goes from {} to {}", name,
-                                                          to_string(state_), to_string(state)));
-  state_ = state;
-}
-
-void WorkerSlot::serve(std::unique_ptr<Worker> worker) {
-  become(SlotState::serving);
-  worker_ = std::move(worker);
-}
-
-void WorkerSlot::report_end(WorkerEnd end) {
-  was_stopped_ = state_ == SlotState::stopping;
-  was_serving_ = state_ == SlotState::serving;
-  become(SlotState::ended);
-  end_ = std::move(end);
-}
-
-void WorkerSlot::close(EventLoop::Time now) {
-  if (state_ != SlotState::serving) return;
-  become(SlotState::closing);
-  asked_at_ = now;
-  worker_->close();
-}
-
-void WorkerSlot::ask_to_stop(EventLoop::Time now) {
-  if (!has_live_worker() || state_ == SlotState::stopping) return;
-  become(SlotState::stopping);
-  asked_at_ = now;
-  worker_->stop();
-  // A worker that waits for its next line may miss the signal, but not the end of its input.
-  worker_->close();
-}
-
-void WorkerSlot::kill(EventLoop::Time now) {
-  if (!has_live_worker()) return;
-  if (state_ != SlotState::stopping) {
-    become(SlotState::stopping);
-    asked_at_ = now;
-  }
-  if (!killed_at_) killed_at_ = now;
-  worker_->kill();
-}
-
-void WorkerSlot::enforce(EventLoop::Time now, EventLoop::Clock::duration grace) {
-  const bool to_end =
-      state_ == SlotState::stopping || (state_ == SlotState::closing && given.empty());
-  if (to_end && now - asked_at_ > grace) kill(now);
-}
-
-bool WorkerSlot::outlives_kill(EventLoop::Time now) const {
-  return state_ == SlotState::stopping && killed_at_ && now - *killed_at_ > kGiveUpAfterKill;
-}
-
 void WorkerSlot::collect_end(bool retire) {
-  if (state_ != SlotState::ended) return;
+  if (state() != SlotState::ended) return;
+  End end = take_end();
   for (LiveAttempt* live : given) live->worker_ended = true;
   if (!given.empty()) {
     // The worker was last seen at this attempt. This is decided here, because the events of later
     // attempts may be read before those of this one.
-    end_.lines_by_log.try_emplace(given.front()->directory.log(), end_.last_lines);
-    ended.push_back(
-        {std::exchange(given, {}), std::move(end_), any_given, any_begun, any_over, was_stopped_});
-  } else if (kind_.is_job && !any_given && was_serving_) {
+    end.how.lines_by_log.try_emplace(given.front()->directory.log(), end.how.last_lines);
+    ended.push_back({std::exchange(given, {}), std::move(end.how), served, end.was_stopped});
+  } else if (kind_.is_job && !served.given && end.was_serving) {
     // Nobody asked the job to end, and it took no attempt: its end is the launch's.
-    ended.push_back({{}, std::move(end_), false, false, false, false});
+    ended.push_back({{}, std::move(end.how), served, false});
   }
-  worker_.reset();
-  killed_at_.reset();
-  end_ = {};
-  any_given = any_begun = any_over = false;
+  served = {};
   group.clear();
-  retired = retired || retire;
+  health.retired = health.retired || retire;
   share.to_reserve.reset();
-  become(SlotState::empty);
 }
 
 // A job usually gets attempts once it has begun, so that none waits with it in the queue.
 bool WorkerSlot::takes_attempts() const {
-  return kind_.ahead ? has_worker() && !worker_->launch().job.empty() : !waits();
+  return kind_.ahead ? has_worker() && !worker().launch().job.empty() : !waits();
 }
 
 bool WorkerSlot::takes_claims(const Schedule& schedule, EventLoop::Time now) const {
-  bool open = state_ == SlotState::empty || state_ == SlotState::serving;
+  bool open = state() == SlotState::empty || state() == SlotState::serving;
   if (kind_.is_job) {
-    open = state_ == SlotState::serving && takes_attempts() && !(kind_.takes_one && any_given) &&
-           !ends_too_soon(now);
+    open = state() == SlotState::serving && takes_attempts() &&
+           !(kind_.takes_one && served.given) && !ends_too_soon(now);
   }
-  return open && !broken && !retired && !barred && not_before <= now && all_ends_clean() &&
-         std::none_of(given.begin(), given.end(),
-                      [&](const LiveAttempt* live) { return schedule.trial(live->trial).alone; });
+  return open && !health.broken && !health.retired && !health.barred && health.not_before <= now &&
+         all_ends_clean() && std::none_of(given.begin(), given.end(), [&](const LiveAttempt* live) {
+           return schedule.trial(live->trial).alone;
+         });
 }
 
 void WorkerSlot::give(LiveAttempt& live, EventLoop::Time now) {
   // What a job waited in the queue is no time of its trials.
-  if (kind_.is_job && !any_given) pace.worker_begins(now);
+  if (kind_.is_job && !served.given) pace.worker_begins(now);
   given.push_back(&live);
-  any_given = true;
+  served.given = true;
 }
 
 bool WorkerSlot::wants_job(EventLoop::Time now) const {
-  return kind_.is_job && state_ == SlotState::empty && !broken && !retired && not_before <= now &&
-         ended.empty();
+  return kind_.is_job && state() == SlotState::empty && !health.broken && !health.retired &&
+         health.not_before <= now && ended.empty();
 }
 
 bool WorkerSlot::ends_too_soon(EventLoop::Time now) const {
   // A job's first trial may resume what earlier jobs had no time to finish.
-  if (!has_worker() || !any_given || !pace.mean_seconds()) return false;
-  const auto ends = worker_->ends_by();
+  if (!has_worker() || !served.given || !pace.mean_seconds()) return false;
+  const auto ends = worker().ends_by();
   const std::chrono::duration<double> needed(*pace.mean_seconds() *
                                              static_cast<double>(line() + 1));
   return ends && now + std::chrono::duration_cast<EventLoop::Clock::duration>(needed) > *ends;
@@ -222,7 +139,7 @@ std::size_t SlotTable::equal_part(const Schedule& schedule, std::int64_t gpus) c
   std::size_t jobs = 0;
   for (const auto& [name, slot] : slots_) {
     const bool open = slot.state() == SlotState::empty || slot.state() == SlotState::serving;
-    if (!open || slot.broken || slot.gpus != gpus) continue;
+    if (!open || slot.health.broken || slot.gpus != gpus) continue;
     trials += slot.line();
     ++jobs;
   }

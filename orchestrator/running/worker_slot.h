@@ -13,36 +13,22 @@
 #include "orchestrator/planning/schedule.h"
 #include "orchestrator/running/event_loop.h"
 #include "orchestrator/running/live_attempts.h"
+#include "orchestrator/running/worker_holder.h"
 
 namespace petlab::orchestrator {
 
-/// The state of a slot, by its worker.
-enum class SlotState {
-  empty,     ///< there is no worker
-  serving,   ///< the worker takes attempts
-  closing,   ///< no more attempts follow: it ends after those it has
-  stopping,  ///< it was asked to end, or killed
-  lost,      ///< it was killed but does not end, and is no longer waited for
-  ended,     ///< its end was reported, but collect_end() was not called yet
+/// What a worker has done with all attempts that it was ever given.
+struct Served {
+  bool given = false;  // it was given one
+  bool begun = false;  // it has begun one
+  bool over = false;   // one of them is over
 };
-
-/// The table of legal changes:
-///   empty    -> serving
-///   serving  -> closing, stopping, ended
-///   closing  -> stopping, ended
-///   stopping -> lost, ended
-///   lost     -> ended
-///   ended    -> empty
-bool may_follow(SlotState from, SlotState to);
-std::string_view to_string(SlotState state);
 
 /// A worker that has ended, with its attempts that were not known to be over.
 struct EndedWorker {
   std::deque<LiveAttempt*> given;
   WorkerEnd end;
-  bool any_given = true;
-  bool any_begun = false;
-  bool any_over = false;
+  Served served;
   bool asked_to_stop = false;
   /// True if the next trial may begin before this end is concluded, because the end cannot change
   /// what to run.
@@ -76,6 +62,16 @@ struct SlotShare {
   std::optional<std::int64_t> to_reserve;  // at the next tick, because the device was busy
 };
 
+/// Why a slot gets no worker or trials.
+struct SlotHealth {
+  bool broken = false;         // disabled after three failed launches
+  bool retired = false;        // released as soon as its worker is gone
+  bool barred = false;         // takes no new trial (DeviceGuard)
+  int launch_failures = 0;     // in a row
+  int taken_away = 0;          // workers in a row taken away before they began a trial
+  EventLoop::Time not_before;  // earliest time of the next launch
+};
+
 /// Which workers a slot has.
 struct SlotKind {
   bool is_job = false;     // jobs of a queue
@@ -85,52 +81,21 @@ struct SlotKind {
 
 /// The right to run one worker at a time, with this worker, its line of attempts, and ended workers
 /// that are not concluded yet.
-class WorkerSlot {
+class WorkerSlot : public WorkerHolder {
  public:
   WorkerSlot(std::string slot_name, std::string device_uuid, EventLoop::Time now,
              SlotKind kind = {}, std::int64_t gpus_of_slot = 1)
-      : name(std::move(slot_name)),
+      : WorkerHolder(std::move(slot_name)),
         gpus(gpus_of_slot),
         device(std::move(device_uuid)),
         acquired(now),
         pace(now),
         kind_(kind) {}
 
-  SlotState state() const { return state_; }
-  bool has_worker() const { return worker_ != nullptr; }
-  /// True if there is a worker that has not ended and is not lost.
-  bool has_live_worker() const {
-    return has_worker() && state_ != SlotState::ended && state_ != SlotState::lost;
-  }
-  bool is_lost() const { return state_ == SlotState::lost; }
-  Worker& worker() const { return *worker_; }
-  /// True while the worker waits in a queue or is suspended.
-  bool waits() const { return has_worker() && worker_->waits(); }
   /// True if the worker can be given attempts: a job that has begun, or one that the queue has
   /// accepted.
   bool takes_attempts() const;
 
-  /// Takes a worker that was just started or adopted.
-  void serve(std::unique_ptr<Worker> worker);
-  /// Records the worker's end. This is the `on_end` of Launcher::start().
-  void report_end(WorkerEnd end);
-  /// Announces that no more attempts follow. The grace period counts from `now`, but ends only a
-  /// worker that has nothing left.
-  void close(EventLoop::Time now);
-  /// Asks the worker to write a checkpoint and end. Does nothing if it was asked before or has
-  /// ended.
-  void ask_to_stop(EventLoop::Time now);
-  /// Kills the worker.
-  void kill(EventLoop::Time now);
-  /// Kills a worker that was asked to end longer than `grace` ago.
-  void enforce(EventLoop::Time now, EventLoop::Clock::duration grace);
-  /// True if the worker was killed so long ago that it waits in the kernel and may never end.
-  bool outlives_kill(EventLoop::Time now) const;
-  /// Gives up on such a worker: it is no longer waited for, and the slot stays closed until it ends
-  /// after all. The caller must remove its attempts from the slot.
-  void give_up() { become(SlotState::lost); }
-  /// Destroys the worker at the end of the run.
-  void drop_worker() { worker_.reset(); }
   /// If the worker has ended, moves its end and its attempts to `ended`, which leaves the slot
   /// empty. `retire`: also marks the slot to be released, because a new worker would start with no
   /// memory.
@@ -150,7 +115,6 @@ class WorkerSlot {
   const EndedWorker& ended_with(const LiveAttempt& live) const;
   EndedWorker& ended_with(const LiveAttempt& live);
 
-  const std::string name;
   const std::int64_t gpus;   // of its trials (ScheduledTrial::gpus), also where it has none
   const std::string device;  // SlotDevice::uuid; empty: not distinguishable
   const EventLoop::Time acquired;
@@ -158,30 +122,13 @@ class WorkerSlot {
   std::deque<LiveAttempt*> ready;  // attempts that are claimed but not given to it yet
   std::vector<EndedWorker> ended;  // to be concluded in the next transaction
   std::string group;               // of the last trial chosen
-  std::string code;                // what its worker runs (protocol::Launch::code)
-  bool any_given = false;          // whether the worker was ever given an attempt
-  bool any_begun = false;          // of all attempts that the worker was ever given
-  bool any_over = false;           // of these
-  bool broken = false;             // disabled after three failed launches
-  bool retired = false;            // released as soon as its worker is gone
-  bool barred = false;             // takes no new trial (DeviceGuard)
-  int launch_failures = 0;         // in a row
-  int taken_away = 0;              // workers in a row taken away before they began a trial
-  EventLoop::Time not_before;      // earliest time of the next launch
+  Served served;                   // by the present worker
+  SlotHealth health;
   Pace pace;
   SlotShare share;
 
  private:
-  void become(SlotState state);
-
   const SlotKind kind_;
-  SlotState state_ = SlotState::empty;
-  std::unique_ptr<Worker> worker_;
-  WorkerEnd end_;                             // if the worker has ended
-  bool was_stopped_ = false;                  // before it ended
-  bool was_serving_ = false;                  // when it ended
-  EventLoop::Time asked_at_;                  // closing or stopping since
-  std::optional<EventLoop::Time> killed_at_;  // for the first time
 };
 
 /// The slots of a run, by name.

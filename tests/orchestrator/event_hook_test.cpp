@@ -32,11 +32,11 @@ class HookedRun {
   explicit HookedRun(int trials) : run(trials), got(run.files.folder.path() / "got") {
     options.database = run.files.database();
     options.runs = run.options.runs;
-    options.retry_delay = std::chrono::milliseconds(1);
-    options.limit = std::chrono::seconds(60);
+    options.command.retry_delay = std::chrono::milliseconds(1);
+    options.command.limit = std::chrono::seconds(60);
     append();
   }
-  void append() { options.command = "cat >> " + got.string(); }
+  void append() { options.command.text = "cat >> " + got.string(); }
 
   // Reads all trials, as the hook of the next run does.
   std::unique_ptr<orchestrator::EventHook> look() {
@@ -212,7 +212,7 @@ TEST_CASE("A command that fails is tried three times, and its events are left fo
   HookedRun hooked(2);
   hooked.deliver();
   hooked.run.execute();
-  hooked.options.command =
+  hooked.options.command.text =
       "echo try >> " + hooked.got.string() + "; printf 'no route\\n\\n' >&2; exit 7";
   hooked.deliver();
   CHECK(content(hooked.got) == "try\ntry\ntry\ntry\ntry\ntry\ntry\ntry\ntry\n");
@@ -232,8 +232,8 @@ TEST_CASE("A command that hangs is killed at its limit", "[orchestrator]") {
   HookedRun hooked(1);
   hooked.deliver();
   hooked.run.execute();
-  hooked.options.limit = std::chrono::milliseconds(20);
-  hooked.options.command = "echo try >> " + hooked.got.string() + "; sleep 1000";
+  hooked.options.command.limit = std::chrono::milliseconds(20);
+  hooked.options.command.text = "echo try >> " + hooked.got.string() + "; sleep 1000";
   const auto hook = hooked.look();
   hook->status({});
   while (hooked.run.notes.empty()) {
@@ -251,7 +251,7 @@ TEST_CASE("A finished run waits for its command until the limit or a signal", "[
   HookedRun hooked(2);
   hooked.deliver();
   hooked.run.execute();
-  hooked.options.command = "sleep 1000";
+  hooked.options.command.text = "sleep 1000";
   const std::vector<std::string> left = {
       "--on-event: 3 events are left for the next run with a command"};
   orchestrator::EventLoop loop(hooked.io);
@@ -262,13 +262,13 @@ TEST_CASE("A finished run waits for its command until the limit or a signal", "[
     CHECK(hooked.run.notes.size() == 1);
   }
   SECTION("until the limit") {
-    hooked.options.limit = std::chrono::milliseconds(20);
-    hooked.options.retry_delay = std::chrono::seconds(1000);
+    hooked.options.command.limit = std::chrono::milliseconds(20);
+    hooked.options.command.retry_delay = std::chrono::seconds(1000);
     hooked.look()->finish(loop);
     CHECK(hooked.run.notes == left);
   }
   hooked.append();
-  hooked.options.limit = std::chrono::seconds(60);
+  hooked.options.command.limit = std::chrono::seconds(60);
   hooked.deliver();
   CHECK(words(hooked.events()) == Words{"trial_finished 1", "trial_finished 1", "sweep_done"});
 }

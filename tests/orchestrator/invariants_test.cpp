@@ -2,8 +2,8 @@
 // tests/results/attempt_events_test.cpp.
 #include <string>
 
-#include "orchestrator/running/turn.h"
 #include "orchestrator/running/run_state.h"
+#include "orchestrator/running/turn.h"
 #include "results/attempt_events.h"
 #include "tests/orchestrator/scripted_run.h"
 #include "tests/support/broken_invariant.h"
@@ -17,9 +17,8 @@ using testing::broken_invariant;
 /// A run of one trial, and what its parts know before it starts.
 struct OneTrial {
   testing::ScriptedRun run{1};
-  Ingest ingest{*run.store, run.options.runs};
-  RunContext context{run.loop,    *run.store, run.launcher, run.sweep,   run.locations,
-                     run.options, run,        ingest,       this_host(), {}};
+  RunContext context{
+      run.loop, *run.store, run.launcher, {run.sweep, run.locations, run.options}, run};
   RunState state{context};
   const std::string id = run.sweep.trials.front().id.value;
 
@@ -69,7 +68,7 @@ TEST_CASE("In one commit an attempt ends once", "[invariants]") {
   const auto stored = [&](const Changes& changes) {
     return broken_invariant([&] {
       results::Batch batch = f.run.store->begin();
-      store({}, changes, f.run.options.runs, f.ingest, batch);
+      store({}, changes, f.run.options.runs, f.context.ingest, batch);
     });
   };
   Changes changes;
@@ -93,12 +92,12 @@ TEST_CASE("The database never lacks events that were read before", "[invariants]
   std::filesystem::create_directories(directory.folder());
   std::ofstream events(directory.events());
   events << protocol::to_line({0, 1, protocol::Started{7, "w", "1", "{}", "b", {}}}) << std::endl;
-  CHECK(f.ingest.read_all(attempt).lines == 1);
+  CHECK(f.context.ingest.read_all(attempt).lines == 1);
   events << protocol::to_line({1, 2, protocol::Progress{1, 9, 0.5}}) << std::endl;
   CHECK(broken_invariant([&] {
           results::Batch batch = f.run.store->begin();
           results::forget_events(batch, attempt);
-          f.ingest.read(batch, attempt);
+          f.context.ingest.read(batch, attempt);
         }) == "the database has 0 events of attempt 1 of " + f.id + ", but 1 were read before");
 }
 

@@ -40,7 +40,7 @@ struct JobSlot {
   void begin() {
     auto worker = std::make_unique<Job>();
     job = worker.get();
-    slot.serve(std::move(worker));
+    slot.serve(std::move(worker), "");
   }
   void give(EventLoop::Time now) {
     slot.give(live, now);
@@ -120,7 +120,7 @@ TEST_CASE("The end of a job without attempts counts as its launch's, unless it w
   one.slot.report_end({Exited{1}, "no such file"});
   one.slot.collect_end(false);
   REQUIRE(one.slot.ended.size() == 1);
-  CHECK_FALSE(one.slot.ended.front().any_given);
+  CHECK_FALSE(one.slot.ended.front().served.given);
   CHECK(one.slot.ended.front().given.empty());
   CHECK_FALSE(one.slot.wants_job(kStart));  // until the end is concluded
   one.slot.ended.clear();

@@ -321,7 +321,7 @@ class ScriptedRun : public orchestrator::RunObserver {
     launcher.script[sweep.trials[trial].id.value] = std::move(attempts);
   }
   orchestrator::RunResult execute() {
-    run.emplace(loop, *store, launcher, sweep, locations, options, *this);
+    run.emplace(loop, *store, launcher, orchestrator::RunInput{sweep, locations, options}, *this);
     const orchestrator::RunResult result = run->execute();
     run.reset();
     return result;

@@ -50,9 +50,8 @@ TEST_CASE("Among thousands of trials of different sizes few requests find one th
     variants += fmt::format("  v{0}: {{seed: 1, user: {{n: {0}}}}}\n", trial);
   }
   testing::ScriptedRun run(variants, 64);
-  Ingest ingest(*run.store, run.options.runs);
-  RunContext context{run.loop,    *run.store, run.launcher, run.sweep,   run.locations,
-                     run.options, run,        ingest,       this_host(), {}};
+  RunContext context{
+      run.loop, *run.store, run.launcher, {run.sweep, run.locations, run.options}, run};
   context.planning.runs = run.options.runs;
   RunState state(context);
   TrialTable& trials = state.trials;

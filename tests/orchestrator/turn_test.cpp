@@ -63,12 +63,11 @@ TEST_CASE("A finished trial has no ending but its events, and its device works",
 
 TEST_CASE("What a trial's failure says about its worker and its device depends on its kind",
           "[orchestrator]") {
-  const auto [kind, device, retry, worker] =
-      GENERATE(table<std::string, Device, Retry, WorkersLot>(
-          {{"error", Device::failed, Retry::usual, WorkersLot::continues},
-           {"device", Device::failed, Retry::usual, WorkersLot::stops},
-           {"protocol", Device::unknown, Retry::usual, WorkersLot::dies},
-           {"out_of_memory", Device::unknown, Retry::out_of_memory, WorkersLot::continues}}));
+  const auto [kind, device, retry, worker] = GENERATE(table<std::string, Device, Retry, WorkersLot>(
+      {{"error", Device::failed, Retry::usual, WorkersLot::continues},
+       {"device", Device::failed, Retry::usual, WorkersLot::stops},
+       {"protocol", Device::unknown, Retry::usual, WorkersLot::dies},
+       {"out_of_memory", Device::unknown, Retry::out_of_memory, WorkersLot::continues}}));
   CAPTURE(kind);
   Turn::Reported failed = reported(protocol::Failed{"why", kind});
   failed.last_lines = "last words\n";

@@ -283,7 +283,7 @@ void SimulatedOrchestrator::run() {
   launching.is_dead = [this] { return dead_; };
   launching.may_kill = [this] { return may_kill_; };
   SimulatedLauncher launcher(io, workers_, std::move(launching));
-  orchestrator::Run run(loop, store, launcher, sweep_, locations_, options, *this);
+  orchestrator::Run run(loop, store, launcher, {sweep_, locations_, options}, *this);
   io_ = &io;
   run_ = &run;
   const orchestrator::RunResult result = run.execute();
