@@ -79,6 +79,7 @@ void Outcomes::has_begun(LiveAttempt& live, WorkerSlot& slot) {
   if (live.began == EventLoop::Time()) live.began = live.reported.started_at;
   live.reported.first_step = live.begun.resume ? live.begun.resume->step : 0;
   slot.health.launch_failures = slot.health.taken_away = launch_failures_ = 0;
+  failed_jobs_.clear();
 }
 
 void Outcomes::note_progress(LiveAttempt& live, WorkerSlot& slot, const IngestUpdate& update) {
@@ -130,6 +131,7 @@ bool Outcomes::look_at_ended(const WorkerSlot& slot, const EndedWorker& ended, T
   if (std::any_of(ended.given.begin(), ended.given.end(), any_news)) return false;
   Turn::Gone gone;
   gone.slot = slot.name;
+  gone.job = ended.job;
   gone.end = ended.end;
   gone.worker = {ended.asked_to_stop,
                  ended.served.begun,
@@ -169,7 +171,7 @@ void Outcomes::carry_out(const Changes::Launch& launch) {
                                                              ++slot.health.taken_away);
       break;
     case LaunchBlame::failed:
-      launch_failed(slot, what, launch.lines);
+      launch_failed(slot, what, launch.lines, launch.job);
       break;
   }
   if (launch.never_begun) never_begun(*launch.never_begun, slot, what, launch.lines);
@@ -218,9 +220,11 @@ void Outcomes::never_begun(const TurnAttempt& attempt, const WorkerSlot& slot,
   if (state_.course.left.empty()) state_.course.left = message;
 }
 
-void Outcomes::launch_failed(WorkerSlot& slot, const std::string& what, const std::string& lines) {
+void Outcomes::launch_failed(WorkerSlot& slot, const std::string& what, const std::string& lines,
+                             const std::string& job) {
   ++slot.health.launch_failures;
-  ++launch_failures_;
+  // All workers of a job may fail for one reason, such as a bad node.
+  if (job.empty() || failed_jobs_.insert(job).second) ++launch_failures_;
   slot.health.retired = false;  // keeps the slot, which counts its failures
   slot.health.not_before = context_.loop.now() +
                            backoff(context_.input.options.retry_delay, slot.health.launch_failures);

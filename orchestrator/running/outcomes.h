@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 
@@ -34,8 +35,9 @@ class Outcomes {
   void settle(const Changes& changes);
 
   /// Handles a worker that could not be started, or ended before it began a trial. `what` says how;
-  /// `lines` are its last lines.
-  void launch_failed(WorkerSlot& slot, const std::string& what, const std::string& lines);
+  /// `lines` are its last lines. `job`: of a queue; empty: none.
+  void launch_failed(WorkerSlot& slot, const std::string& what, const std::string& lines,
+                     const std::string& job);
   /// Gives up on a slot's worker that was killed but does not end. Its attempts stay open: the next
   /// run determines how they ended.
   void give_up(WorkerSlot& slot);
@@ -64,7 +66,8 @@ class Outcomes {
   RunState& state_;
   DeviceGuard& guard_;
   std::optional<Shares>& shares_;
-  int launch_failures_ = 0;  // of all slots, in a row
+  int launch_failures_ = 0;  // of all slots, in a row; those of a job count once
+  std::set<std::string> failed_jobs_;
   std::int64_t finished_here_ = 0;
 };
 

@@ -303,7 +303,7 @@ void Run::Impl::collect_ends() {
 
 void Run::Impl::give_to_workers() {
   for (auto& [name, slot] : state_.slots.all()) {
-    if (const auto failure = claims_.give(slot)) outcomes_.launch_failed(slot, *failure, "");
+    if (const auto failure = claims_.give(slot)) outcomes_.launch_failed(slot, *failure, "", "");
   }
 }
 

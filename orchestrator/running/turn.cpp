@@ -48,7 +48,8 @@ End judge_reported(const Turn::Reported& reported, double time) {
 void judge_gone(const Turn::Gone& gone, const Turn& turn, Changes& changes) {
   const Blame blame = blame_for(gone.end, gone.worker, gone.known);
   if (blame.launch != LaunchBlame::none || blame.never_begun) {
-    Changes::Launch launch{gone.slot, blame.launch, to_string(gone.end), gone.end.last_lines, {}};
+    Changes::Launch launch{gone.slot,           gone.job, blame.launch, to_string(gone.end),
+                           gone.end.last_lines, {}};
     if (blame.never_begun) launch.never_begun = gone.attempts[*blame.never_begun];
     changes.failed_launches.push_back(std::move(launch));
   }

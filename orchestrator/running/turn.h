@@ -45,6 +45,7 @@ struct Turn {
   /// A worker ended, and all that it wrote has been read. Its attempts are those that are not over.
   struct Gone {
     std::string slot;
+    std::string job;  // Launch::job
     WorkerEnd end;
     EndedWorkerFacts worker;
     std::vector<TurnAttempt> attempts;
@@ -102,6 +103,7 @@ struct Changes {
   /// What a worker's end means for its slot.
   struct Launch {
     std::string slot;
+    std::string job;  // Launch::job
     LaunchBlame blame = LaunchBlame::none;
     std::string how;                         // the worker ended
     std::string lines;                       // its last ones

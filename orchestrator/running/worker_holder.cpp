@@ -51,7 +51,8 @@ void WorkerHolder::serve(std::unique_ptr<Worker> worker, std::string code) {
 }
 
 void WorkerHolder::report_end(WorkerEnd end) {
-  end_ = {std::move(end), state_ == SlotState::serving, state_ == SlotState::stopping};
+  const std::string job = has_worker() ? worker_->launch().job : std::string();
+  end_ = {std::move(end), job, state_ == SlotState::serving, state_ == SlotState::stopping};
   become(SlotState::ended);
 }
 

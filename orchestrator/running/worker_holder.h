@@ -79,6 +79,7 @@ class WorkerHolder {
   /// A worker that has ended.
   struct End {
     WorkerEnd how;
+    std::string job;           // Launch::job
     bool was_serving = false;  // nobody had asked it to end
     bool was_stopped = false;  // by this run
   };

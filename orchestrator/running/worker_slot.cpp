@@ -44,10 +44,11 @@ void WorkerSlot::collect_end(bool retire) {
     // The worker was last seen at this attempt. This is decided here, because the events of later
     // attempts may be read before those of this one.
     end.how.lines_by_log.try_emplace(given.front()->directory.log(), end.how.last_lines);
-    ended.push_back({std::exchange(given, {}), std::move(end.how), served, end.was_stopped});
+    ended.push_back({std::exchange(given, {}), std::move(end.how), std::move(end.job), served,
+                     end.was_stopped});
   } else if (kind_.is_job && !served.given && end.was_serving) {
     // Nobody asked the job to end, and it took no attempt: its end is the launch's.
-    ended.push_back({{}, std::move(end.how), served, false});
+    ended.push_back({{}, std::move(end.how), std::move(end.job), served, false});
   }
   served = {};
   group.clear();

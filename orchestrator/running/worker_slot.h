@@ -28,6 +28,7 @@ struct Served {
 struct EndedWorker {
   std::deque<LiveAttempt*> given;
   WorkerEnd end;
+  std::string job;  // Launch::job
   Served served;
   bool asked_to_stop = false;
   /// True if the next trial may begin before this end is concluded, because the end cannot change

@@ -425,6 +425,23 @@ class WholeNodes(SlurmCase):
         # They also train the trial again, so no other node is needed.
         self.assertEqual(len(self.jobs()), 1)
 
+    def test_workers_of_a_job_that_all_fail_to_start_count_as_one_failure(self):
+        # Every worker of the first job exits, as on a bad node.
+        self.sweep(6, "{steps: 2, step_ms: 50}")
+        first = self.root / "first"
+        worker = self.write("worker", f"""#!/bin/sh
+if [ -n "$SLURM_JOB_ID" ]; then
+  [ -f {first} ] || echo "$SLURM_JOB_ID" > {first}
+  [ "$SLURM_JOB_ID" != "$(cat {first})" ] || exit 1
+fi
+exec {PROGRAMS}/scripted-worker "$@"
+""")
+        worker.chmod(0o755)
+        words = self.words("--slots", "4", "--slurm-exclusive", "4")
+        words[words.index(str(PROGRAMS / "scripted-worker"))] = str(worker)
+        done = self.end(self.start(*words))
+        self.check_complete(done, 6)
+
     def test_one_worker_of_a_job_is_stopped_and_the_others_continue(self):
         before = self.environment()
         self.environment = lambda: before | {"SCRIPTED_STOPS_WHOLE": "1"}
