@@ -84,7 +84,7 @@ struct LaunchFailures {
   int of_run = 0;
   std::int64_t slots = 1;       // maximum number of slots of the run
   bool any_trial_runs = false;  // in any worker of the run
-  bool queue = false;           // workers are jobs, which count together wherever they ran
+  bool queue = false;           // workers are of jobs, which count wherever they ran, each once
 };
 struct AfterLaunchFailure {
   bool stop_slot = false;

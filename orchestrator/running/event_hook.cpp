@@ -11,7 +11,6 @@
 
 #include "base/files.h"
 #include "base/sha256.h"
-#include "base/shown.h"
 #include "orchestrator/host/process_identity.h"
 #include "orchestrator/host/wall_clock.h"
 #include "orchestrator/planning/plan.h"

@@ -4,8 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <exception>
+#include <iterator>
 #include <utility>
 
+#include "base/invariant.h"
 #include "orchestrator/host/fault_point.h"
 #include "orchestrator/running/preparation.h"
 #include "protocol/attempt_log.h"
@@ -28,18 +31,26 @@ Turn Outcomes::look() {
   Turn turn;
   turn.time = context_.loop.wall_seconds();
   turn.queue = context_.launcher.queue() != nullptr;
+  try {
+    look(turn);
+  } catch (...) {
+    turn.error = std::current_exception();
+  }
+  return turn;
+}
+
+void Outcomes::look(Turn& turn) {
   for (const LiveAttempt* live : state_.attempts.take_launched()) {
     turn.launches.push_back({live->attempt, live->launch});
   }
   for (LiveAttempt* live : state_.attempts.take_news()) read_events(*live, turn);
   for (auto& [name, slot] : state_.slots.all()) {
-    std::erase_if(slot.ended, [&, &slot = slot](const EndedWorker& ended) {
-      return look_at_ended(slot, ended, turn);
-    });
+    for (auto ended = slot.ended.begin(); ended != slot.ended.end();) {
+      ended = look_at_ended(slot, *ended, turn) ? slot.ended.erase(ended) : std::next(ended);
+    }
     look_at_unstarted(slot, turn);
     slot.pace.learn(context_.loop.now());
   }
-  return turn;
 }
 
 void Outcomes::read_events(LiveAttempt& live, Turn& turn) {
@@ -150,31 +161,38 @@ bool Outcomes::look_at_ended(const WorkerSlot& slot, const EndedWorker& ended, T
 }
 
 void Outcomes::carry_out(const Changes& changes) {
-  for (const Changes::Launch& launch : changes.failed_launches) carry_out(launch);
+  std::set<std::int64_t> over;
+  for (const Changes::End& end : changes.ends) {
+    const results::AttemptRef& attempt = end.of.attempt;
+    PETLAB_INVARIANT(
+        over.insert(attempt.key).second,
+        fmt::format("attempt {} of {} ends twice in one turn", attempt.number, attempt.trial_id));
+  }
+  for (const Changes::WorkerEnded& worker : changes.workers) carry_out(worker);
   for (const Changes::End& end : changes.ends) carry_out(end);
   for (const TurnAttempt& claim : changes.withdrawn) {
     remove_from_slot(state_.attempts.at(claim.attempt), state_.slots.at(claim.slot));
   }
 }
 
-void Outcomes::carry_out(const Changes::Launch& launch) {
-  WorkerSlot& slot = state_.slots.at(launch.slot);
-  const std::string what = "the worker ended with " + launch.how;
-  switch (launch.blame) {
+void Outcomes::carry_out(const Changes::WorkerEnded& worker) {
+  WorkerSlot& slot = state_.slots.at(worker.slot);
+  const std::string what = "the worker ended with " + worker.how;
+  switch (worker.blame) {
     case LaunchBlame::none:
       break;
     case LaunchBlame::refused:
-      state_.course.problem = launch.how;
+      state_.course.problem = worker.how;
       break;
     case LaunchBlame::taken_away:
       slot.health.not_before = context_.loop.now() + backoff(context_.input.options.retry_delay,
                                                              ++slot.health.taken_away);
       break;
     case LaunchBlame::failed:
-      launch_failed(slot, what, launch.lines, launch.job);
+      launch_failed(slot, what, worker.lines, worker.job);
       break;
   }
-  if (launch.never_begun) never_begun(*launch.never_begun, slot, what, launch.lines);
+  if (worker.never_begun) never_begun(*worker.never_begun, slot, what, worker.lines);
 }
 
 void Outcomes::carry_out(const Changes::End& end) {
@@ -191,8 +209,8 @@ void Outcomes::carry_out(const Changes::End& end) {
   } else if (end.retry != End::Retry::usual) {
     state_.trials.schedule().set_alone(end.of.trial, false);
   }
-  if (end.worker == End::Worker::stops) slot.ask_to_stop(context_.loop.now());
-  if (end.worker == End::Worker::dies) slot.kill(context_.loop.now());
+  if (end.worker == End::WorkerNext::stops) slot.ask_to_stop(context_.loop.now());
+  if (end.worker == End::WorkerNext::dies) slot.kill(context_.loop.now());
   if (end.device == End::Device::works) guard_.finished(live, slot);
   if (end.device == End::Device::failed) guard_.failed(live, slot, end.ending->reason);
   remove_from_slot(live, slot);

@@ -23,12 +23,13 @@ class Outcomes {
       : context_(context), state_(state), guard_(guard), shares_(shares) {}
 
   /// Reads the events of all attempts with news, and finds the workers that ended and the claims
-  /// that will reach none (preparation.h).
+  /// that will reach none (preparation.h), for which it creates directories. Updates what is known
+  /// about attempts and slots. An error is part of the turn: what was found before it still counts.
   Turn look();
   /// True if the slot has such claims.
   bool any_unstarted(const WorkerSlot& slot) const;
   /// Logs the ends, and tells slots, devices and the schedule of them. Attempts that are over leave
-  /// their slot.
+  /// their slot. Invariant: each attempt ends once.
   void carry_out(const Changes& changes);
   /// To be called once the changes are committed: plans the trials from the database, as the next
   /// start would, and settles them.
@@ -45,6 +46,7 @@ class Outcomes {
   std::int64_t finished_here() const { return finished_here_; }
 
  private:
+  void look(Turn& turn);
   void read_events(LiveAttempt& live, Turn& turn);
   void note_progress(LiveAttempt& live, WorkerSlot& slot, const IngestUpdate& update);
   void complete_launch(LiveAttempt& live, const results::Launch& now, Turn& turn);
@@ -52,7 +54,7 @@ class Outcomes {
   void note_end(LiveAttempt& live, WorkerSlot& slot, const AttemptOver& end, Turn& turn);
   bool look_at_ended(const WorkerSlot& slot, const EndedWorker& ended, Turn& turn);
   void look_at_unstarted(const WorkerSlot& slot, Turn& turn);
-  void carry_out(const Changes::Launch& launch);
+  void carry_out(const Changes::WorkerEnded& launch);
   void carry_out(const Changes::End& end);
   /// Forgets an attempt that has ended, or whose claim was withdrawn.
   void remove_from_slot(const LiveAttempt& live, WorkerSlot& slot);

@@ -341,6 +341,7 @@ void Run::Impl::transact(EventLoop::Time now) {
   const Turn turn = outcomes_.look();
   Changes changes = judge(turn);
   outcomes_.carry_out(changes);
+  if (turn.error) std::rethrow_exception(turn.error);
   stops_.judge(turn, changes);
   if (news) {
     neighbours_.yield_slots();

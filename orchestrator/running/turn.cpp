@@ -1,12 +1,8 @@
 #include "orchestrator/running/turn.h"
 
-#include <fmt/format.h>
-
-#include <set>
 #include <utility>
 #include <variant>
 
-#include "base/invariant.h"
 #include "orchestrator/host/fault_point.h"
 #include "orchestrator/records/decide.h"
 
@@ -39,8 +35,8 @@ End judge_reported(const Turn::Reported& reported, double time) {
   if (!reported.worker_ended) {
     // After a device error the process exits by itself; being asked to stop, it is killed if it
     // does not.
-    if (failed.kind == "device") end.worker = End::Worker::stops;
-    if (failed.kind == "protocol") end.worker = End::Worker::dies;
+    if (failed.kind == "device") end.worker = End::WorkerNext::stops;
+    if (failed.kind == "protocol") end.worker = End::WorkerNext::dies;
   }
   return end;
 }
@@ -48,10 +44,10 @@ End judge_reported(const Turn::Reported& reported, double time) {
 void judge_gone(const Turn::Gone& gone, const Turn& turn, Changes& changes) {
   const Blame blame = blame_for(gone.end, gone.worker, gone.known);
   if (blame.launch != LaunchBlame::none || blame.never_begun) {
-    Changes::Launch launch{gone.slot,           gone.job, blame.launch, to_string(gone.end),
-                           gone.end.last_lines, {}};
+    Changes::WorkerEnded launch{gone.slot,           gone.job, blame.launch, to_string(gone.end),
+                                gone.end.last_lines, {}};
     if (blame.never_begun) launch.never_begun = gone.attempts[*blame.never_begun];
-    changes.failed_launches.push_back(std::move(launch));
+    changes.workers.push_back(std::move(launch));
   }
   for (std::size_t at = 0; at < gone.attempts.size(); ++at) {
     End end;
@@ -99,7 +95,6 @@ Changes judge(const Turn& turn) {
 
 void store(const Turn& turn, const Changes& changes, const std::filesystem::path& runs,
            Ingest& ingest, results::Batch& batch) {
-  std::set<std::int64_t> ended;
   for (const auto& [attempt, launch] : turn.launches) batch.record_launch(attempt, launch);
   for (const NewEvents& events : turn.events) {
     ingest.store(batch, events);
@@ -107,11 +102,7 @@ void store(const Turn& turn, const Changes& changes, const std::filesystem::path
   }
   // Each follows the events on which it is based.
   for (const Changes::End& end : changes.ends) {
-    const results::AttemptRef& attempt = end.of.attempt;
-    PETLAB_INVARIANT(
-        ended.insert(attempt.key).second,
-        fmt::format("attempt {} of {} ends twice in one commit", attempt.number, attempt.trial_id));
-    if (end.ending) batch.record_ending(attempt, *end.ending);
+    if (end.ending) batch.record_ending(end.of.attempt, *end.ending);
   }
   for (const auto& judged : changes.judged) record_judged(batch, judged.attempt, judged.step);
   for (const auto& stopped : changes.stopped) {

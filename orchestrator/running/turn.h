@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -17,7 +18,8 @@
 namespace petlab::orchestrator {
 
 // A turn of a run's loop, as values: what it found (Turn), and what follows (Changes). Outcomes
-// looks and carries out; judge() decides, without a clock, a file or a process.
+// looks and carries out; judge() decides, without a clock, a file or a process. Workers and slots
+// are told before the transaction, and trials are settled after it.
 
 /// An attempt of this run.
 struct TurnAttempt {
@@ -38,7 +40,7 @@ struct Turn {
     TurnAttempt of;
     AttemptOver end;
     Verdict verdict = Verdict::none;
-    bool asked_to_stop = false;  // alone (TrialDirectory::stop)
+    bool asked_to_stop = false;  // petlab had asked it to stop this trial alone
     bool worker_ended = false;   // the worker that had the attempt
     std::string last_lines;      // that the worker printed meanwhile; empty if unknown
   };
@@ -55,7 +57,7 @@ struct Turn {
   struct Unstarted {
     TurnAttempt of;
     bool cancelled = false;
-    std::string why;  // otherwise
+    std::string why;  // if it was not cancelled
   };
   /// New values of validations of a trial.
   struct Validated {
@@ -70,8 +72,10 @@ struct Turn {
   std::vector<Reported> reported;
   std::vector<Gone> gone;
   std::vector<Unstarted> unstarted;
-  std::vector<TurnAttempt> vanished;  // claims of attempts whose checkpoint exists no longer
+  std::vector<TurnAttempt> vanished;  // claims of attempts whose checkpoint no longer exists
   std::vector<Validated> validated;
+  /// Why not everything could be looked at; null otherwise.
+  std::exception_ptr error;
 };
 
 /// What follows from a turn, for the database, slots, devices and the schedule.
@@ -88,7 +92,7 @@ struct Changes {
       alone,          ///< it ran with others, and one of them ended the worker
       out_of_memory,  ///< on a device for itself
     };
-    enum class Worker {
+    enum class WorkerNext {
       continues,
       stops,  ///< after a device error, its process can compute nothing more
       dies,   ///< after a protocol error, nothing that it writes is usable
@@ -98,14 +102,14 @@ struct Changes {
     std::optional<results::Ending> ending;
     Device device = Device::unknown;
     Retry retry = Retry::usual;
-    Worker worker = Worker::continues;
+    WorkerNext worker = WorkerNext::continues;
   };
-  /// What a worker's end means for its slot.
-  struct Launch {
+  /// A worker that ended before it began a trial that it was to begin.
+  struct WorkerEnded {
     std::string slot;
     std::string job;  // Launch::job
     LaunchBlame blame = LaunchBlame::none;
-    std::string how;                         // the worker ended
+    std::string how;                         // to_string(WorkerEnd)
     std::string lines;                       // its last ones
     std::optional<TurnAttempt> never_begun;  // the attempt that it should have begun next
   };
@@ -120,7 +124,7 @@ struct Changes {
     results::AttemptRef attempt;
     std::int64_t step = 0;
   };
-  std::vector<Launch> failed_launches;
+  std::vector<WorkerEnded> workers;
   std::vector<End> ends;
   std::vector<TurnAttempt> withdrawn;  // claims to be forgotten
   std::vector<Judged> judged;
@@ -131,7 +135,7 @@ struct Changes {
 /// Decides how attempts ended and who is to blame.
 Changes judge(const Turn& turn);
 
-/// Adds both to the batch. Invariant: each attempt ends once.
+/// Adds both to the batch.
 void store(const Turn& turn, const Changes& changes, const std::filesystem::path& runs,
            Ingest& ingest, results::Batch& batch);
 

@@ -70,7 +70,7 @@ class WorkerHolder {
   /// Gives up on such a worker: it is no longer waited for, and the slot stays closed until it ends
   /// after all. The caller must remove its attempts from the slot.
   void give_up() { become(SlotState::lost); }
-  /// Destroys the worker.
+  /// Destroys the worker, at the end of the run.
   void drop_worker();
 
   const std::string name;  // of the slot

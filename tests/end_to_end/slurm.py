@@ -431,8 +431,9 @@ class WholeNodes(SlurmCase):
         first = self.root / "first"
         worker = self.write("worker", f"""#!/bin/sh
 if [ -n "$SLURM_JOB_ID" ]; then
-  [ -f {first} ] || echo "$SLURM_JOB_ID" > {first}
-  [ "$SLURM_JOB_ID" != "$(cat {first})" ] || exit 1
+  echo "$SLURM_JOB_ID" > {first}.$$
+  ln {first}.$$ {first} 2>/dev/null
+  [ "$SLURM_JOB_ID" != "$(cat {first})" ] || {{ echo >> {first}.failed; exit 1; }}
 fi
 exec {PROGRAMS}/scripted-worker "$@"
 """)
@@ -441,6 +442,7 @@ exec {PROGRAMS}/scripted-worker "$@"
         words[words.index(str(PROGRAMS / "scripted-worker"))] = str(worker)
         done = self.end(self.start(*words))
         self.check_complete(done, 6)
+        self.assertEqual((self.root / "first.failed").read_text().count("\n"), 4)
 
     def test_one_worker_of_a_job_is_stopped_and_the_others_continue(self):
         before = self.environment()

@@ -18,14 +18,14 @@ std::vector<results::Outcome> outcomes(const Blame& blame) {
   for (const results::Ending& ending : blame.endings) all.push_back(ending.outcome);
   return all;
 }
-using Outcomes = std::vector<results::Outcome>;
+using OutcomeList = std::vector<results::Outcome>;
 
 }  // namespace
 
 TEST_CASE("A crash is blamed on the only trial that had started", "[orchestrator]") {
   const Blame blame = blame_for({Killed{6}, "one\nlast words\n"},
                                 {false, true, {}, {}, true, false}, {kBegun, kUnbegun, kUnbegun});
-  CHECK(outcomes(blame) == Outcomes{crashed, never_started, never_started});
+  CHECK(outcomes(blame) == OutcomeList{crashed, never_started, never_started});
   CHECK(blame.endings[0].reason == "the worker ended with signal 6 (Aborted): last words");
   CHECK(blame.endings[0].signal == 6);
   CHECK(blame.endings[0].log_tail == "one\nlast words\n");
@@ -41,7 +41,7 @@ TEST_CASE("A crash with several started trials blames none and retries each alon
           "[orchestrator]") {
   const Blame blame =
       blame_for({Exited{1}, ""}, {false, true, {}, {}, true, false}, {kBegun, kUnbegun, kBegun});
-  CHECK(outcomes(blame) == Outcomes{stopped, never_started, stopped});
+  CHECK(outcomes(blame) == OutcomeList{stopped, never_started, stopped});
   CHECK(blame.to_try_alone == std::vector<std::size_t>{0, 2});
   CHECK(blame.endings[0].reason ==
         "the worker ended with exit code 1 with 2 trials running: retrying each alone");
@@ -54,22 +54,23 @@ TEST_CASE("Several started trials over a limit are each retried alone", "[orches
   cancelled.verdict = Verdict::cancelled;
   const Blame blame = blame_for({Killed{9}, ""}, {true, true, {}, {}, true, false},
                                 {over, kBegun, cancelled, kUnbegun});
-  CHECK(outcomes(blame) == Outcomes{stopped, stopped, results::Outcome::cancelled, never_started});
+  CHECK(outcomes(blame) ==
+        OutcomeList{stopped, stopped, results::Outcome::cancelled, never_started});
   CHECK(blame.to_try_alone == std::vector<std::size_t>{0, 1});
   CHECK(blame.endings[1].reason == "over a limit with 3 trials running: retrying each alone");
 }
 
 TEST_CASE("Exit code 3 is a stop with a checkpoint, and a crash without one", "[orchestrator]") {
   CHECK(outcomes(blame_for({Exited{3}, ""}, {false, true, {}, {}, true, false}, {kCheckpointed})) ==
-        Outcomes{stopped});
+        OutcomeList{stopped});
   CHECK(outcomes(blame_for({Exited{3}, ""}, {false, true, {}, {}, true, false}, {kBegun})) ==
-        Outcomes{crashed});
+        OutcomeList{crashed});
 }
 
 TEST_CASE("An ending caused by the run or the user is not blamed on a trial", "[orchestrator]") {
   const Blame stop =
       blame_for({Exited{3}, ""}, {true, false, {}, {}, true, false}, {kBegun, kUnbegun});
-  CHECK(outcomes(stop) == Outcomes{stopped, never_started});
+  CHECK(outcomes(stop) == OutcomeList{stopped, never_started});
   CHECK(stop.endings[0].reason == "asked to stop");
   CHECK(stop.launch == LaunchBlame::none);
   CHECK_FALSE(stop.never_begun);
@@ -79,16 +80,16 @@ TEST_CASE("An ending caused by the run or the user is not blamed on a trial", "[
     return blame_for({Killed{9}, "x"}, {true, begun, limit, limit, true, false},
                      {{begun, false, verdict}});
   };
-  CHECK(outcomes(verdict_of(true, Verdict::timed_out)) == Outcomes{timed_out});
+  CHECK(outcomes(verdict_of(true, Verdict::timed_out)) == OutcomeList{timed_out});
   CHECK(verdict_of(true, Verdict::timed_out).endings[0].reason ==
         "ran longer than 1.5 s (--time-limit)");
-  CHECK(outcomes(verdict_of(true, Verdict::stalled)) == Outcomes{stalled});
+  CHECK(outcomes(verdict_of(true, Verdict::stalled)) == OutcomeList{stalled});
   CHECK(verdict_of(true, Verdict::stalled).endings[0].reason ==
         "reported nothing for 1.5 s (--no-progress-limit)");
-  CHECK(outcomes(verdict_of(true, Verdict::cancelled)) == Outcomes{cancelled});
-  CHECK(outcomes(verdict_of(false, Verdict::timed_out)) == Outcomes{timed_out});
+  CHECK(outcomes(verdict_of(true, Verdict::cancelled)) == OutcomeList{cancelled});
+  CHECK(outcomes(verdict_of(false, Verdict::timed_out)) == OutcomeList{timed_out});
   CHECK(verdict_of(false, Verdict::stalled).endings[0].reason == "the worker never started it");
-  CHECK(outcomes(verdict_of(false, Verdict::cancelled)) == Outcomes{cancelled});
+  CHECK(outcomes(verdict_of(false, Verdict::cancelled)) == OutcomeList{cancelled});
   CHECK(verdict_of(false, Verdict::timed_out).launch == LaunchBlame::none);
 }
 
@@ -96,7 +97,7 @@ TEST_CASE("A worker that dies before its first trial means a failed launch and a
           "[orchestrator]") {
   const Blame blame = blame_for({Exited{1}, "no such library"}, {false, false, {}, {}, true, false},
                                 {kUnbegun, kUnbegun});
-  CHECK(outcomes(blame) == Outcomes{never_started, never_started});
+  CHECK(outcomes(blame) == OutcomeList{never_started, never_started});
   CHECK(blame.never_begun == 0);
   CHECK(blame.launch == LaunchBlame::failed);
   // A worker that had finished other trials was launched properly, but its next trial is still
@@ -114,17 +115,18 @@ TEST_CASE("A trial is not blamed for what the queue does to its job", "[orchestr
     return blame_for({std::move(how), ""}, {false, any_begun, {}, {}}, {attempt});
   };
   const Blame preempted = queue_ends(TakenAway{"preempted"}, kBegun, true);
-  CHECK(outcomes(preempted) == Outcomes{stopped});
+  CHECK(outcomes(preempted) == OutcomeList{stopped});
   CHECK(preempted.endings[0].reason == "preempted");
   const Blame waiting = queue_ends(TakenAway{"preempted"}, kUnbegun, false);
-  CHECK(outcomes(waiting) == Outcomes{never_started});
+  CHECK(outcomes(waiting) == OutcomeList{never_started});
   CHECK(waiting.launch == LaunchBlame::taken_away);
   CHECK_FALSE(waiting.never_begun);
-  CHECK(outcomes(queue_ends(OutOfTime{"out of time"}, kCheckpointed, true)) == Outcomes{stopped});
+  CHECK(outcomes(queue_ends(OutOfTime{"out of time"}, kCheckpointed, true)) ==
+        OutcomeList{stopped});
   const Blame too_slow = queue_ends(OutOfTime{"out of time"}, kBegun, true);
-  CHECK(outcomes(too_slow) == Outcomes{timed_out});
+  CHECK(outcomes(too_slow) == OutcomeList{timed_out});
   CHECK(too_slow.endings[0].reason == "out of time before a checkpoint");
-  CHECK(outcomes(queue_ends(OutOfTime{"out of time"}, kUnbegun, false)) == Outcomes{timed_out});
+  CHECK(outcomes(queue_ends(OutOfTime{"out of time"}, kUnbegun, false)) == OutcomeList{timed_out});
   CHECK(queue_ends(OutOfTime{"out of time"}, kUnbegun, false).launch == LaunchBlame::none);
   CHECK(queue_ends(Refused{"invalid account"}, kUnbegun, false).launch == LaunchBlame::refused);
 }

@@ -1,9 +1,10 @@
 // Breaks each invariant of the loop once. Those of the store are in
 // tests/results/attempt_events_test.cpp.
+#include <optional>
 #include <string>
 
+#include "orchestrator/running/outcomes.h"
 #include "orchestrator/running/run_state.h"
-#include "orchestrator/running/turn.h"
 #include "results/attempt_events.h"
 #include "tests/orchestrator/scripted_run.h"
 #include "tests/support/broken_invariant.h"
@@ -63,19 +64,17 @@ TEST_CASE("A trial is settled once, and assigned only if it waits", "[invariants
         "trial " + f.id + " is assigned, but does not wait");
 }
 
-TEST_CASE("In one commit an attempt ends once", "[invariants]") {
+TEST_CASE("In one turn an attempt ends once", "[invariants]") {
   OneTrial f;
-  const auto stored = [&](const Changes& changes) {
-    return broken_invariant([&] {
-      results::Batch batch = f.run.store->begin();
-      store({}, changes, f.run.options.runs, f.context.ingest, batch);
-    });
-  };
+  DeviceGuard guard(f.context, f.state);
+  std::optional<Shares> shares;
+  Outcomes outcomes(f.context, f.state, guard, shares);
   Changes changes;
   Changes::End end;
   end.of = {{1, f.id, 1}, 0, "cpu-0"};
   changes.ends = {end, end};
-  CHECK(stored(changes) == "attempt 1 of " + f.id + " ends twice in one commit");
+  CHECK(broken_invariant([&] { outcomes.carry_out(changes); }) ==
+        "attempt 1 of " + f.id + " ends twice in one turn");
 }
 
 TEST_CASE("The database never lacks events that were read before", "[invariants]") {

@@ -33,7 +33,7 @@ std::vector<results::Outcome> outcomes(const results::TrialFacts& facts) {
   return all;
 }
 
-using Outcomes = std::vector<results::Outcome>;
+using OutcomeList = std::vector<results::Outcome>;
 using enum results::Outcome;
 
 }  // namespace
@@ -52,7 +52,7 @@ TEST_CASE("A whole sweep runs on a simulated clock", "[orchestrator]") {
     for (std::size_t trial = 0; trial < 5; ++trial) {
       INFO(trial << ": " << text(sweep.launches(trial)));
       CHECK(about(sweep.launches(trial), {10.0 * static_cast<double>(trial / 2)}));
-      CHECK(outcomes(sweep.facts(trial)) == Outcomes{finished});
+      CHECK(outcomes(sweep.facts(trial)) == OutcomeList{finished});
     }
     CHECK(sweep.launcher.started == (stay ? 2 : 5));
     // A second run trains nothing.
@@ -130,8 +130,8 @@ TEST_CASE("Retry delays double, and a trial that keeps crashing fails", "[orches
   INFO(text(sweep.launches(0)) << "; " << text(sweep.launches(1)));
   CHECK(about(sweep.launches(0), {0, 5, 14, 31}));
   CHECK(about(sweep.launches(1), {0, 5}));
-  CHECK(outcomes(sweep.facts(0)) == Outcomes{crashed, crashed, crashed, crashed});
-  CHECK(outcomes(sweep.facts(1)) == Outcomes{crashed, finished});
+  CHECK(outcomes(sweep.facts(0)) == OutcomeList{crashed, crashed, crashed, crashed});
+  CHECK(outcomes(sweep.facts(1)) == OutcomeList{crashed, finished});
   CHECK(sweep.facts(0).attempts.back().reason ==
         "the worker ended with signal 6 (Aborted): the script's last line");
 }
@@ -143,7 +143,7 @@ TEST_CASE("A trial over its time limit is asked to stop before it is killed, a s
   slow.options.grace = std::chrono::seconds(20);
   slow.script(0, {{Does::finish, testing::seconds(1000), false, false}});
   CHECK(orchestrator::exit_code(slow.execute()) == 1);
-  CHECK(outcomes(slow.facts(0)) == Outcomes{timed_out});
+  CHECK(outcomes(slow.facts(0)) == OutcomeList{timed_out});
   INFO(slow.loop.since_start());
   CHECK(slow.loop.since_start() > 80);
   CHECK(slow.loop.since_start() < 84);
@@ -153,7 +153,7 @@ TEST_CASE("A trial over its time limit is asked to stop before it is killed, a s
   silent.options.retries = 1;
   silent.script(0, {{Does::hang}, {}});
   CHECK(orchestrator::exit_code(silent.execute()) == 0);
-  CHECK(outcomes(silent.facts(0)) == Outcomes{stalled, finished});
+  CHECK(outcomes(silent.facts(0)) == OutcomeList{stalled, finished});
   INFO(text(silent.launches(0)));
   CHECK(silent.launches(0).back() > 60);
   CHECK(silent.launches(0).back() < 64);
@@ -174,7 +174,7 @@ TEST_CASE(
   sweep.loop.in(testing::seconds(50), [&] { sweep.run->terminate(); });
   result = sweep.execute();
   CHECK(orchestrator::exit_code(result) == 3);
-  CHECK(outcomes(sweep.facts(2)) == Outcomes{stopped});
+  CHECK(outcomes(sweep.facts(2)) == OutcomeList{stopped});
   CHECK(orchestrator::exit_code(sweep.execute()) == 0);
   CHECK(sweep.facts(2).attempts.back().begun.resume->attempt == 1);
 }
@@ -325,7 +325,7 @@ TEST_CASE("A trial whose GPU failed is retried on another one", "[orchestrator]"
   sweep.script(0, {{Does::fail_device, testing::seconds(1), true, false}, {}});
   sweep.script(1, {{Does::finish, testing::seconds(30), true, false}});
   CHECK(orchestrator::exit_code(sweep.execute()) == 0);
-  CHECK(outcomes(sweep.facts(0)) == Outcomes{failed, finished});
+  CHECK(outcomes(sweep.facts(0)) == OutcomeList{failed, finished});
   CHECK(sweep.facts(0).attempts[1].begun.device != sweep.facts(0).attempts[0].begun.device);
   CHECK(sweep.facts(1).attempts.size() == 1);
 }
@@ -358,7 +358,7 @@ TEST_CASE("A worker that survives its kill is reported, and its slot stays disab
   CHECK(std::count(sweep.notes.begin(), sweep.notes.end(), result.problem) == 1);
   CHECK(result.status.done == 5);
   CHECK(sweep.launcher.started == 2);
-  CHECK(outcomes(sweep.facts(0)) == Outcomes{results::Outcome::open});
+  CHECK(outcomes(sweep.facts(0)) == OutcomeList{results::Outcome::open});
   INFO(sweep.loop.since_start());
   CHECK(sweep.loop.since_start() > 90);
   CHECK(sweep.loop.since_start() < 95);
@@ -425,7 +425,7 @@ TEST_CASE("A cancelled trial is stopped within a second, and the others continue
   const orchestrator::RunResult result = sweep.execute();
   CHECK(result.status.cancelled == 1);
   CHECK(result.status.done == 2);
-  CHECK(outcomes(sweep.facts(0)) == Outcomes{cancelled});
+  CHECK(outcomes(sweep.facts(0)) == OutcomeList{cancelled});
   INFO(text(sweep.launches(1)));
   CHECK(sweep.launches(1).front() < 8);
 }

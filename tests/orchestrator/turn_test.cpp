@@ -9,7 +9,7 @@ namespace {
 
 using Device = Changes::End::Device;
 using Retry = Changes::End::Retry;
-using WorkersLot = Changes::End::Worker;
+using WorkerNext = Changes::End::WorkerNext;
 using results::Outcome;
 
 TurnAttempt attempt(std::int64_t key) {
@@ -58,16 +58,16 @@ TEST_CASE("A finished trial has no ending but its events, and its device works",
   const Changes::End end = end_of(reported(protocol::Finished()));
   CHECK_FALSE(end.ending);
   CHECK(end.device == Device::works);
-  CHECK(end.worker == WorkersLot::continues);
+  CHECK(end.worker == WorkerNext::continues);
 }
 
 TEST_CASE("What a trial's failure says about its worker and its device depends on its kind",
           "[orchestrator]") {
-  const auto [kind, device, retry, worker] = GENERATE(table<std::string, Device, Retry, WorkersLot>(
-      {{"error", Device::failed, Retry::usual, WorkersLot::continues},
-       {"device", Device::failed, Retry::usual, WorkersLot::stops},
-       {"protocol", Device::unknown, Retry::usual, WorkersLot::dies},
-       {"out_of_memory", Device::unknown, Retry::out_of_memory, WorkersLot::continues}}));
+  const auto [kind, device, retry, worker] = GENERATE(table<std::string, Device, Retry, WorkerNext>(
+      {{"error", Device::failed, Retry::usual, WorkerNext::continues},
+       {"device", Device::failed, Retry::usual, WorkerNext::stops},
+       {"protocol", Device::unknown, Retry::usual, WorkerNext::dies},
+       {"out_of_memory", Device::unknown, Retry::out_of_memory, WorkerNext::continues}}));
   CAPTURE(kind);
   Turn::Reported failed = reported(protocol::Failed{"why", kind});
   failed.last_lines = "last words\n";
@@ -81,7 +81,7 @@ TEST_CASE("What a trial's failure says about its worker and its device depends o
   CHECK(end.worker == worker);
   // A worker that has ended since is not told.
   failed.worker_ended = true;
-  CHECK(end_of(failed).worker == WorkersLot::continues);
+  CHECK(end_of(failed).worker == WorkerNext::continues);
 }
 
 TEST_CASE("A trial that stops alone has crashed unless petlab asked it to stop", "[orchestrator]") {
@@ -100,7 +100,7 @@ TEST_CASE("A crash counts against the device of the trial that had begun", "[orc
   CHECK(changes.ends[0].device == Device::failed);
   CHECK(changes.ends[1].ending->outcome == Outcome::never_started);
   CHECK(changes.ends[1].device == Device::unknown);
-  CHECK(changes.failed_launches.empty());
+  CHECK(changes.workers.empty());
 }
 
 TEST_CASE("Trials that ran together when their worker ended are retried alone", "[orchestrator]") {
@@ -119,8 +119,8 @@ TEST_CASE("Trials that ran together when their worker ended are retried alone", 
 
 TEST_CASE("A worker that ends before its first trial is a failed launch", "[orchestrator]") {
   const Changes local = changes_of(gone({Exited{1}, "no module\n"}, 2, 0));
-  REQUIRE(local.failed_launches.size() == 1);
-  const Changes::Launch& launch = local.failed_launches.front();
+  REQUIRE(local.workers.size() == 1);
+  const Changes::WorkerEnded& launch = local.workers.front();
   CHECK(launch.slot == "gpu-0");
   CHECK(launch.blame == LaunchBlame::failed);
   CHECK(launch.how == "exit code 1");
