@@ -191,6 +191,10 @@ Statement trials_of(const ScoreQuestion& question) {
       where.push_back(tag_condition(condition, statement));
     } else {
       where.push_back(condition_text(condition, statement));
+      // Without this, SQLite looks at all trials of the database.
+      if (member && condition.word.name == "sweep" && condition.op == Condition::Op::equal) {
+        where.push_back(member_conditions({&condition}, statement));
+      }
     }
   }
   if (!of_members.empty()) where.push_back(member_conditions(of_members, statement));

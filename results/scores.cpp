@@ -148,9 +148,10 @@ void ScoreReader::each(const ScoreQuestion& question,
     Query trials(*connection_, statement.sql, 0);
     bind_all(trials, statement.parameters);
     std::unordered_set<std::int64_t> stopped;
-    Query stops(*connection_,
-                "SELECT trial FROM early_stops JOIN trials t ON t.key = trial WHERE cancelled AND "
-                "result_attempt IS NULL");
+    Query stops(
+        *connection_,
+        "SELECT trial FROM early_stops CROSS JOIN trials t ON t.key = trial WHERE cancelled AND "
+        "result_attempt IS NULL");
     while (stops.step()) stopped.insert(stops.integer(0));
     const bool every = question.steps == ScoreQuestion::Steps::every;
     Query values(*connection_,
