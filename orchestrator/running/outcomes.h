@@ -28,8 +28,8 @@ class Outcomes {
   Turn look();
   /// True if the slot has such claims.
   bool any_unstarted(const WorkerSlot& slot) const;
-  /// Logs the ends, and tells slots, devices and the schedule of them. Attempts that are over leave
-  /// their slot. Invariant: each attempt ends once.
+  /// Logs the ends and applies them to slots, devices and the schedule. Attempts that are over
+  /// leave their slot. Invariant: each attempt ends once.
   void carry_out(const Changes& changes);
   /// To be called once the changes are committed: plans the trials from the database, as the next
   /// start would, and settles them.
@@ -54,7 +54,7 @@ class Outcomes {
   void note_end(LiveAttempt& live, WorkerSlot& slot, const AttemptOver& end, Turn& turn);
   bool look_at_ended(const WorkerSlot& slot, const EndedWorker& ended, Turn& turn);
   void look_at_unstarted(const WorkerSlot& slot, Turn& turn);
-  void carry_out(const Changes::WorkerEnded& launch);
+  void carry_out(const Changes::WorkerEnded& worker);
   void carry_out(const Changes::End& end);
   /// Forgets an attempt that has ended, or whose claim was withdrawn.
   void remove_from_slot(const LiveAttempt& live, WorkerSlot& slot);
@@ -68,8 +68,8 @@ class Outcomes {
   RunState& state_;
   DeviceGuard& guard_;
   std::optional<Shares>& shares_;
-  int launch_failures_ = 0;  // of all slots, in a row; those of a job count once
-  std::set<std::string> failed_jobs_;
+  int launch_failures_ = 0;            // of all slots, in a row; those of a job count once
+  std::set<std::string> failed_jobs_;  // those among them
   std::int64_t finished_here_ = 0;
 };
 

@@ -44,10 +44,14 @@ End judge_reported(const Turn::Reported& reported, double time) {
 void judge_gone(const Turn::Gone& gone, const Turn& turn, Changes& changes) {
   const Blame blame = blame_for(gone.end, gone.worker, gone.known);
   if (blame.launch != LaunchBlame::none || blame.never_begun) {
-    Changes::WorkerEnded launch{gone.slot,           gone.job, blame.launch, to_string(gone.end),
-                                gone.end.last_lines, {}};
-    if (blame.never_begun) launch.never_begun = gone.attempts[*blame.never_begun];
-    changes.workers.push_back(std::move(launch));
+    Changes::WorkerEnded worker;
+    worker.slot = gone.slot;
+    worker.job = gone.job;
+    worker.blame = blame.launch;
+    worker.how = to_string(gone.end);
+    worker.lines = gone.end.last_lines;
+    if (blame.never_begun) worker.never_begun = gone.attempts[*blame.never_begun];
+    changes.workers.push_back(std::move(worker));
   }
   for (std::size_t at = 0; at < gone.attempts.size(); ++at) {
     End end;

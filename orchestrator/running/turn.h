@@ -18,8 +18,8 @@
 namespace petlab::orchestrator {
 
 // A turn of a run's loop, as values: what it found (Turn), and what follows (Changes). Outcomes
-// looks and carries out; judge() decides, without a clock, a file or a process. Workers and slots
-// are told before the transaction, and trials are settled after it.
+// looks and carries out; judge() decides, without a clock, a file or a process. Slots and workers
+// change before the transaction, the standing of trials after it.
 
 /// An attempt of this run.
 struct TurnAttempt {
