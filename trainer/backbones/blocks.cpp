@@ -109,9 +109,13 @@ Tensor FeedForwardBlock::operator()(const Pass& pass, std::int64_t layer, const 
   return output(activated);
 }
 
-Tensor close_sub_layer(const Pass& pass, const SubLayerEnd& end, const Tensor& output,
+Tensor close_sub_layer(const Pass& pass, const SubLayerEnd& end, const Tensor& sub_layer_output,
                        const Tensor& residual, const PackedRows& rows) {
   const HookPlace place{end.site, end.layer, rows.trial_rows};
+  // Trials of one gang may act before the dropout and after it.
+  const bool acts = pass.hooks.acts_on(end.site);
+  const Tensor output =
+      acts ? pass.hooks.before_dropout({place, sub_layer_output}) : sub_layer_output;
   std::optional<DropoutPlace> dropped;
   if (pass.drops()) dropped.emplace(pass.place(end.dropout, end.layer, rows));
   const auto drop_hidden = [&](const Tensor& x) { return dropped ? drop(x, *dropped) : x; };
@@ -127,12 +131,11 @@ Tensor close_sub_layer(const Pass& pass, const SubLayerEnd& end, const Tensor& o
     const Tensor change = pass.hooks.after_dropout({place, both.dropped, both.normed});
     return add_norm(change, both.dropped, residual, *end.norm);
   }
-  const bool acts = pass.hooks.acts_on(end.site);
   if (dropped && !acts) {
     return end.norm == nullptr ? add_dropped(output, residual, *dropped)
                                : add_dropped_norm(output, residual, *end.norm, *dropped);
   }
-  const Tensor added = acts ? drop_hidden(pass.hooks.before_dropout({place, output})) : output;
+  const Tensor added = drop_hidden(output);
   return end.norm == nullptr ? residual + added : add_norm(added, residual, *end.norm);
 }
 

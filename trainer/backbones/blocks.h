@@ -106,9 +106,9 @@ struct SubLayerEnd {
   const LayerNorm* norm = nullptr;  // applied to output + residual, for post-norm layers
 };
 
-/// Applies the module's hooks and dropout to `output`, adds `residual`, and normalises it if `end`
-/// has a norm.
-Tensor close_sub_layer(const Pass& pass, const SubLayerEnd& end, const Tensor& output,
+/// Applies the module's hooks and dropout to `sub_layer_output`, adds `residual`, and normalises it
+/// if `end` has a norm.
+Tensor close_sub_layer(const Pass& pass, const SubLayerEnd& end, const Tensor& sub_layer_output,
                        const Tensor& residual, const PackedRows& rows);
 
 }  // namespace petlab::trainer

@@ -1,6 +1,7 @@
 // Trials trained together get the same numbers as each trained alone.
 #include "trainer/training/gang.h"
 
+#include <functional>
 #include <map>
 
 #include "sweeps/catalog.h"
@@ -68,6 +69,32 @@ std::vector<protocol::TrialFile> gang_of(const protocol::TrialFile& first) {
   all[2].config.training.max_grad_norm = 0.01;
   all[2].config.training.warmup_ratio = 0.5;
   return all;
+}
+
+/// Lets four trials differ in all that may differ: sharing, masks, batches, epochs, sizes, lengths
+/// and tasks.
+std::vector<protocol::TrialFile> differing(std::vector<protocol::TrialFile> trials) {
+  for (std::size_t k = 0; k < trials.size(); ++k) trials[k].config.seed = {40 + k};
+  const auto mask = [&](std::size_t k, bool share, MaskKind kind) {
+    sweeps::TrialConfig changed = trials[k].config;
+    changed.module.share = share;
+    changed.module.mask = kind;
+    changed.module.sparsity_ratio = 0.3;
+    if (sweeps::validate(changed, trials[k].tasks).empty()) trials[k].config = changed;
+  };
+  mask(0, true, MaskKind::learned);
+  mask(1, true, MaskKind::random);
+  mask(3, false, MaskKind::learned);
+  trials[1].config.training.batch_size = 8;
+  trials[1].config.training.gradient_accumulation = 3;
+  trials[2].config.training.epochs = 1;
+  trials[3].config.module.bottleneck = 7;
+  trials[3].config.module.rank = 3;
+  trials[3].config.data.max_tokens = 6;
+  trials[3].tasks.front().name = "other";
+  trials[3].config.tasks = {"other"};
+  std::swap(trials[3].tasks.front().classes[0], trials[3].tasks.front().classes[1]);
+  return trials;
 }
 
 void check_equal(const GangRun& found, const GangRun& alone, double loss_tolerance,
@@ -148,25 +175,36 @@ TEST_CASE("trials trained together equal each trained alone, for every module", 
                                              {"prefix of a T5", 1}}));
 }
 
-TEST_CASE("trials of every kind, task, batch size and length are trained in one gang",
+TEST_CASE("four trials of any kinds, tasks, batch sizes and lengths are trained in one gang",
           "[trainer]") {
-  const TinyWorld world;
-  std::vector<protocol::TrialFile> trials;
-  for (const char* const kind : {"adapter", "lora", "head_only", "adapter"}) {
-    trials.push_back(world.trial(kind));
-    trials.back().config.seed = {40 + trials.size()};
+  const TinyTextWorld world;
+  using Four = std::vector<const char*>;
+  // A backbone runs once with prefixes of one length only, so these are among themselves.
+  const Four prefixes(4, "prefix");
+  const auto check = [](const Four& kinds,
+                        const std::function<protocol::TrialFile(const char*)>& of) {
+    INFO("first is " << kinds.front());
+    std::vector<protocol::TrialFile> trials;
+    for (const char* const kind : kinds) trials.push_back(of(kind));
+    check_gang(differing(std::move(trials)));
+  };
+  const auto encoder = [&](const char* kind) { return world.TinyWorld::trial(kind); };
+  const auto modern = [&](const char* kind) {
+    protocol::TrialFile trial = world.TinyWorld::trial(kind);
+    trial.config.backbone = "./tiny-modernbert";
+    trial.backbone_folder = world.folder.path() / "tiny-modernbert";
+    return trial;
+  };
+  const auto text = [&](const char* kind) { return world.trial(kind); };
+  for (const Four& kinds : {Four{"adapter", "lora", "head_only", "adapter"},
+                            Four{"lora", "head_only", "adapter", "lora"}, prefixes}) {
+    check(kinds, encoder);
+    check(kinds, modern);
   }
-  trials[0].config.module.share = true;
-  trials[0].config.module.mask = MaskKind::learned;
-  trials[1].config.training.batch_size = 8;
-  trials[1].config.training.gradient_accumulation = 3;
-  trials[2].config.training.epochs = 1;
-  trials[3].config.module.bottleneck = 7;
-  trials[3].config.data.max_tokens = 6;
-  trials[3].tasks.front().name = "other";
-  trials[3].config.tasks = {"other"};
-  std::swap(trials[3].tasks.front().classes[0], trials[3].tasks.front().classes[1]);
-  check_gang(trials);
+  for (const Four& kinds : {Four{"adapter", "lora", "hyperformer++", "adapter"},
+                            Four{"hyperformer++", "adapter", "lora", "lora"}, prefixes}) {
+    check(kinds, text);
+  }
 }
 
 TEST_CASE("a trial that fails leaves its gang, and the others continue", "[trainer]") {
@@ -183,6 +221,54 @@ TEST_CASE("a trial that fails leaves its gang, and the others continue", "[train
   for (const std::size_t k : {0U, 2U}) {
     CHECK(!runs[k].failure);
     check_equal(runs[k], train_gang(*backbone, {trials[k]}).front(), 1e-9, 1e-7);
+  }
+}
+
+TEST_CASE("among four kinds one trial fails, one is stopped, and the others equal each alone",
+          "[trainer]") {
+  const TinyWorld world;
+  BackboneStore backbones;
+  const auto backbone = backbones.get(world.folder.path() / "tiny", Placement::all_in(at::kDouble));
+  for (std::size_t first = 0; first < 4; ++first) {
+    std::vector<protocol::TrialFile> trials;
+    for (const char* const kind : {"adapter", "lora", "head_only", "adapter"}) {
+      trials.push_back(world.trial(kind));
+    }
+    trials = differing(std::move(trials));
+    const std::size_t failing = first;
+    const std::size_t stopped = (first + 1) % 4;
+    INFO("trial " << failing << " fails, trial " << stopped << " is stopped");
+    trials[failing].config.training.learning_rate = 1e300;
+    trials[failing].config.training.max_grad_norm = 0;
+    std::vector<GangRun> runs(trials.size());
+    std::vector<std::unique_ptr<TrainingTrial>> gang;
+    for (std::size_t k = 0; k < trials.size(); ++k) {
+      LoopObserver observer = runs[k].observer();
+      if (k == stopped) observer.is_to_stop = [&runs, k] { return !runs[k].losses.empty(); };
+      gang.push_back(training(*backbone, trials[k], std::move(observer)));
+    }
+    TrainingLoop loop(std::move(gang));
+    loop.run(std::atomic<bool>{false});
+    REQUIRE(runs[failing].failure);
+    CHECK_THROWS_WITH(std::rethrow_exception(runs[failing].failure),
+                      Catch::StartsWith("the loss is not finite at step "));
+    REQUIRE(runs[stopped].failure);
+    CHECK_THROWS_AS(std::rethrow_exception(runs[stopped].failure), Interrupted);
+    std::vector<std::unique_ptr<TrainingTrial>> rest;
+    rest.push_back(training(*backbone, trials[stopped], runs[stopped].observer()));
+    TrainingLoop resumed(std::move(rest));
+    resumed.restore(loop.state(stopped), loop.tensors(stopped));
+    resumed.run(std::atomic<bool>{false});
+    for (std::size_t k = 0; k < trials.size(); ++k) {
+      if (k == failing) continue;
+      INFO("trial " << k);
+      CHECK(!runs[k].failure);
+      const GangRun alone = train_gang(*backbone, {trials[k]}).front();
+      REQUIRE(runs[k].losses.size() == alone.losses.size());
+      for (std::size_t step = 0; step < alone.losses.size(); ++step) {
+        CHECK(runs[k].losses[step] == Approx(alone.losses[step]).epsilon(1e-9));
+      }
+    }
   }
 }
 
