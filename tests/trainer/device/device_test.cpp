@@ -1,5 +1,7 @@
 // Training, evaluation and decoding on a device give the CPU's numbers.
+#include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "tests/trainer/core/golden_tensors.h"
 #include "tests/trainer/core/tiny_text_world.h"
@@ -168,21 +170,30 @@ TEST_CASE("masks of layers and tasks on a device equal the CPU's", "[trainer][de
 }
 
 TEST_CASE("trials trained together on a device have the CPU's numbers", "[trainer][device]") {
-  const TinyWorld world;
-  for (const std::string kind : {"adapter", "lora", "prefix"}) {
-    const auto [share, mask] = forms_of(kind)[1];
-    INFO(kind);
-    protocol::TrialFile trial = world.trial(kind);
-    trial.config.module.share = share;
-    trial.config.module.mask = mask;
-    trial.config.training.epochs = 1;
-    std::vector<sweeps::TrialConfig> configs(2, trial.config);
-    configs[1].seed = {7};
-    configs[1].training.max_grad_norm = 0.01;
+  const TinyTextWorld world;
+  using Kinds = std::vector<std::string>;
+  const auto check = [](const Kinds& kinds, const auto& trial_of) {
+    INFO("kinds from " << kinds.front() << " to " << kinds.back());
+    std::vector<sweeps::TrialConfig> configs;
+    for (const std::string& kind : kinds) {
+      configs.push_back(trial_of(kind).config);
+      std::tie(configs.back().module.share, configs.back().module.mask) =
+          forms_of(kind)[std::min<std::size_t>(1, forms_of(kind).size() - 1)];
+      configs.back().training.epochs = 1;
+      configs.back().seed = {configs.size()};
+    }
+    configs.back().training.max_grad_norm = 0.01;
+    const protocol::TrialFile trial = trial_of(kinds.front());
     const std::vector<DeviceRun> wanted = train_on(trial, configs, Placement::all_in(at::kDouble));
     const std::vector<DeviceRun> found = train_on(trial, configs, there(at::kDouble));
     for (std::size_t k = 0; k < configs.size(); ++k) check_alike(found[k], wanted[k], 1e-6);
+  };
+  for (const Kinds& kinds : {Kinds{"adapter", "adapter"}, Kinds{"lora", "lora"},
+                             Kinds{"prefix", "prefix"}, Kinds{"adapter", "head_only", "lora"}}) {
+    check(kinds, [&](const std::string& kind) { return world.TinyWorld::trial(kind); });
   }
+  check({"hyperformer++", "adapter", "lora"},
+        [&](const std::string& kind) { return world.trial(kind); });
 }
 
 TEST_CASE("gradients of a step on a device equal the CPU's", "[trainer][device]") {
