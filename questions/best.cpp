@@ -106,16 +106,10 @@ BestResult best(const results::ScoreReader& reader, const BestRequest& request) 
       rows.push_back(one.row);
     }
   }
-  const auto differs = [&](std::size_t field) {
-    return std::any_of(collected.rows().begin(), collected.rows().end(), [&](const auto& row) {
-      const auto at = static_cast<std::size_t>(&row - collected.rows().data());
-      return collected.code(at, field) != collected.code(0, field);
-    });
-  };
   const auto is_shown = [&](std::size_t field) {
     const std::string& name = collected.fields()[field].name;
     const bool named = name == "variant" && collected.value(0, field) != results::Value();
-    return name == "seed" || named || differs(field);
+    return name == "seed" || named || collected.differs(field);
   };
   for (std::size_t field = 0; field < collected.fields().size(); ++field) {
     if (!is_shown(field)) continue;

@@ -51,6 +51,8 @@ class Collected {
   const results::Value& value(std::size_t row, std::size_t field) const {
     return columns_[field].values[code(row, field)];
   }
+  /// True if the rows have several values of a field.
+  bool differs(std::size_t field) const { return columns_[field].values.size() > 1; }
   /// The index of a field. Throws std::out_of_range if there is none of that name.
   std::size_t field(std::string_view name) const;
 

@@ -107,6 +107,7 @@ void each_value(const results::ScoreReader& reader, const ValuesRequest& request
   });
   ScoreQuestion question = question_of(request);
   question.fields = words;
+  question.configurations = false;
   std::vector<std::string> columns = {"trial_id"};
   for (const Word& word : words) columns.push_back(word.name);
   columns.insert(columns.end(), {"task", "split", "metric", "step", "value"});

@@ -45,7 +45,6 @@ CREATE TABLE sweep_trials (
   sweep INTEGER NOT NULL REFERENCES sweeps, trial INTEGER NOT NULL REFERENCES trials,
   variant TEXT NOT NULL, place INTEGER NOT NULL,
   PRIMARY KEY (sweep, trial, variant)) WITHOUT ROWID;
-CREATE INDEX sweep_trials_by_trial ON sweep_trials (trial);
 CREATE TABLE attempts (
   key INTEGER PRIMARY KEY, trial INTEGER NOT NULL REFERENCES trials, number INTEGER NOT NULL,
   sweep TEXT, owner TEXT, launcher TEXT, "commit" TEXT, begun_at REAL,
@@ -319,21 +318,23 @@ void complete_version_1(Connection& connection) {
   }
 }
 
-void add_early_stops(Connection& connection) {
-  connection.exec(
-      "CREATE TABLE IF NOT EXISTS early_stops (trial INTEGER PRIMARY KEY REFERENCES trials, "
-      "after_attempt INTEGER NOT NULL, after_step INTEGER NOT NULL, why TEXT NOT NULL, decided_at "
-      "REAL); CREATE TABLE IF NOT "
-      "EXISTS judged_validations (attempt INTEGER PRIMARY KEY REFERENCES attempts, step INTEGER "
-      "NOT "
-      "NULL)");
+// The index has the order in which questions read a trial's sweeps and variants.
+void add_early_stops_and_order_members(Connection& connection) {
+  connection.exec(R"sql(
+CREATE TABLE IF NOT EXISTS early_stops (
+  trial INTEGER PRIMARY KEY REFERENCES trials, after_attempt INTEGER NOT NULL,
+  after_step INTEGER NOT NULL, why TEXT NOT NULL, decided_at REAL);
+CREATE TABLE IF NOT EXISTS judged_validations (
+  attempt INTEGER PRIMARY KEY REFERENCES attempts, step INTEGER NOT NULL);
+DROP INDEX IF EXISTS sweep_trials_by_trial;
+CREATE INDEX IF NOT EXISTS sweep_trials_by_place ON sweep_trials (trial, sweep, place))sql");
 }
 
 // The first step updates version 1 to 2, the second 2 to 3, and so on. Released steps never change.
 // While a database is updated, others may have it open and continue to write as in their version,
 // so steps only add. For a new field, add a step that calls add_fields.
 using Step = void (*)(Connection&);
-constexpr Step kSteps[] = {complete_version_1, add_early_stops};
+constexpr Step kSteps[] = {complete_version_1, add_early_stops_and_order_members};
 constexpr std::int32_t kOldestVersion = 1;
 static_assert(kDatabaseVersion == kOldestVersion + std::int32_t{std::size(kSteps)});
 

@@ -177,9 +177,13 @@ void ScoreReader::each(const ScoreQuestion& question,
         scores.push_back({name, values.integer(1), values.maybe_real(2), values.integer(3) != 0});
       }
       values.again();
-      std::stable_sort(scores.begin(), scores.end(), [](const Score& a, const Score& b) {
+      // Values of one step keep their order.
+      const auto earlier = [](const Score& a, const Score& b) {
         return std::tie(a.series, a.step) < std::tie(b.series, b.step);
-      });
+      };
+      if (!std::is_sorted(scores.begin(), scores.end(), earlier)) {
+        std::stable_sort(scores.begin(), scores.end(), earlier);
+      }
       return scores;
     };
     while (trials.step()) {

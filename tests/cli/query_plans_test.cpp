@@ -52,7 +52,7 @@ std::vector<std::string> scans(const std::filesystem::path& file, const std::str
   return found;
 }
 
-TEST_CASE("No question scans the metrics of all trials", "[cli]") {
+TEST_CASE("No question scans the metrics of all trials or sorts the trials", "[cli]") {
   const testing::TempDir folder;
   std::vector<testing::MadeTrial> trials;
   for (int i = 0; i < 40; ++i) {
@@ -81,6 +81,7 @@ TEST_CASE("No question scans the metrics of all trials", "[cli]") {
       {"query", "SELECT task, avg(value) FROM sweep_results WHERE name = 'accuracy' GROUP BY task"},
       {"query", "SELECT step, value FROM metrics WHERE trial_id = '" + trials[3].id + "'"},
       {"report", "sweep", "--sweep", "s"}};
+  int of_members = 0;
   for (std::vector<std::string> words : questions) {
     words.insert(words.end(), {"--db", db});
     std::string printed;
@@ -92,10 +93,20 @@ TEST_CASE("No question scans the metrics of all trials", "[cli]") {
       if (!sql.starts_with("SELECT") && !sql.starts_with("WITH")) continue;
       INFO(sql);
       CHECK(scans(file, sql, views, searches) == std::vector<std::string>{});
+      // The trials of one sweep are found from its name, and sorted.
+      if (sql.find(" LEFT JOIN sweep_trials ") == std::string::npos ||
+          sql.find("w.name IN") != std::string::npos) {
+        continue;
+      }
+      ++of_members;
+      for (const std::string& step : testing::query_plan(file, sql)) {
+        CHECK_THAT(step, !Catch::EndsWith(" ORDER BY"));
+      }
     }
     // The intended statements were examined.
     CHECK(searches > 0);
   }
+  CHECK(of_members > 0);
   int none = 0;
   CHECK(scans(file, "SELECT count(*) FROM metric_values m", views, none).size() == 1);
 }
