@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/shallow_json.h"
@@ -64,7 +65,7 @@ CodeByTrial code_of_trials(const Reader& reader, const std::vector<std::string>&
     std::map<std::pair<std::int64_t, std::int64_t>, std::shared_ptr<const RanCode>> known;
     CodeByTrial by_trial;
     internal::Query rows(internal::connection_of(reader),
-                         "SELECT DISTINCT t.trial_id, v.petlab, v.worker FROM json_each(?1) j "
+                         "SELECT t.trial_id, v.petlab, v.worker FROM json_each(?1) j "
                          "CROSS JOIN trials t ON "
                          "t.trial_id = j.value CROSS JOIN attempts a ON a.trial = t.key AND "
                          "(a.counts_to IS NOT NULL "
@@ -85,7 +86,11 @@ CodeByTrial code_of_trials(const Reader& reader, const std::vector<std::string>&
         entry->second = std::make_shared<const RanCode>(
             code_of(Provenance{text_of(keys.first), text_of(keys.second)}));
       }
-      if (!entry->second->parts.empty()) by_trial[trial].push_back(entry->second);
+      if (entry->second->parts.empty()) continue;
+      auto& code = by_trial[trial];
+      if (std::find(code.begin(), code.end(), entry->second) == code.end()) {
+        code.push_back(entry->second);
+      }
     }
     return by_trial;
   });
