@@ -71,8 +71,8 @@ std::vector<protocol::TrialFile> gang_of(const protocol::TrialFile& first) {
   return all;
 }
 
-/// Lets four trials differ in all that may differ: sharing, masks, batches, epochs, sizes, lengths
-/// and tasks.
+/// Lets four trials differ in all that may differ: sharing, masks, batches, epochs, sizes, lengths,
+/// tasks, validations and losses.
 std::vector<protocol::TrialFile> differing(std::vector<protocol::TrialFile> trials) {
   for (std::size_t k = 0; k < trials.size(); ++k) trials[k].config.seed = {40 + k};
   const auto mask = [&](std::size_t k, bool share, MaskKind kind) {
@@ -87,7 +87,12 @@ std::vector<protocol::TrialFile> differing(std::vector<protocol::TrialFile> tria
   mask(3, false, MaskKind::learned);
   trials[1].config.training.batch_size = 8;
   trials[1].config.training.gradient_accumulation = 3;
-  trials[2].config.training.epochs = 1;
+  trials[0].config.training.label_smoothing = 0.1;
+  trials[0].tasks.push_back(trials[0].tasks.front());
+  trials[0].tasks.back().name = "second";
+  trials[0].config.tasks.push_back("second");
+  trials[2].config.training.steps = 5;
+  trials[2].config.training.evaluate_every = 2;
   trials[3].config.module.bottleneck = 7;
   trials[3].config.module.rank = 3;
   trials[3].config.data.max_tokens = 6;
