@@ -180,9 +180,6 @@ Statement trials_of(const ScoreQuestion& question) {
     const bool joined = word.scope == WordScope::member && !member;
     columns += ", " + (joined ? joined_members(word, statement) : expression(word, statement));
   }
-  if (question.configurations) {
-    for (const Word& word : configuration_words()) columns += ", " + expression(word, statement);
-  }
   std::vector<std::string> where = {
       "NOT EXISTS (SELECT 1 FROM hidden_trials h WHERE h.trial = t.key)"};
   std::vector<const Condition*> of_members;
@@ -213,6 +210,15 @@ Statement trials_of(const ScoreQuestion& question) {
       fmt::join(where, " AND "),
       // Keep the order of recording, whichever index SQLite uses.
       member ? " ORDER BY t.key, m.sweep, m.place" : " ORDER BY t.key");
+  return statement;
+}
+
+Statement configuration_of_trial() {
+  Statement statement;
+  std::vector<std::string> columns;
+  for (const Word& word : configuration_words()) columns.push_back(expression(word, statement));
+  statement.sql = fmt::format("SELECT {} FROM trials t WHERE t.key = ?{}", fmt::join(columns, ", "),
+                              statement.parameters.size() + 1);
   return statement;
 }
 

@@ -29,5 +29,8 @@ std::string expression(const Word& word, Statement& statement);
 /// The visible trials that a question selects, with its fields. Throws std::invalid_argument for
 /// more than 500 fields or conditions.
 Statement trials_of(const ScoreQuestion& question);
+/// The values of configuration_words() of the trial whose key is bound after the statement's
+/// parameters.
+Statement configuration_of_trial();
 
 }  // namespace petlab::results::internal

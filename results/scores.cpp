@@ -22,6 +22,7 @@ namespace {
 
 using internal::all_series;
 using internal::bind_all;
+using internal::configuration_of_trial;
 using internal::Connection;
 using internal::expression;
 using internal::Query;
@@ -147,6 +148,9 @@ void ScoreReader::each(const ScoreQuestion& question,
     const Statement statement = trials_of(question);
     Query trials(*connection_, statement.sql, 0);
     bind_all(trials, statement.parameters);
+    // For each row of `trials`, SQLite would take longer for these columns than for the others.
+    const Statement configured = configuration_of_trial();
+    Query configuration_row(*connection_, configured.sql, 0);
     std::unordered_set<std::int64_t> stopped;
     Query stops(
         *connection_,
@@ -190,17 +194,21 @@ void ScoreReader::each(const ScoreQuestion& question,
       id = trials.text(1);
       tasks = trials.text(2);
       constexpr int kTrialColumns = 5;
-      const int end = kTrialColumns + static_cast<int>(fields.size());
-      for (int i = kTrialColumns; i < end; ++i) {
-        fields[static_cast<std::size_t>(i - kTrialColumns)] = trials.value(i);
+      for (std::size_t i = 0; i < fields.size(); ++i) {
+        fields[i] = trials.value(kTrialColumns + static_cast<int>(i));
       }
       configuration.clear();
       std::uint32_t number = 0;
       if (question.configurations) {
         const auto [known, is_new] = configurations.number(trials.text(4));
         number = known;
-        for (int i = 0; is_new && i < static_cast<int>(configuration_words().size()); ++i) {
-          configuration.push_back(trials.value(end + i));
+        if (is_new) {
+          bind_all(configuration_row, configured.parameters);
+          configuration_row.with(trials.integer(0)).step();
+          for (std::size_t i = 0; i < configuration_words().size(); ++i) {
+            configuration.push_back(configuration_row.value(static_cast<int>(i)));
+          }
+          configuration_row.again();
         }
       }
       result = trials.maybe_integer(3);
