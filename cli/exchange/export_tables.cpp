@@ -101,8 +101,11 @@ std::string configuration_sql(const Chosen& which) {
   return fmt::format(
       "SELECT {}coalesce(f.bls_bits, t.bls_bits) AS bls_bits, coalesce(f.stored_bits, "
       "t.stored_bits) AS stored_bits, t.backbone_digest, t.config, t.cancelled, "
-      "(SELECT why FROM early_stops WHERE trial = t.key AND t.cancelled) AS stopped_early, h.trial "
-      "IS NOT NULL AS hidden, h.why AS hidden_why FROM trials t LEFT JOIN artifacts f ON f.attempt "
+      // A trial may have finished before its worker saw that it was to stop.
+      "(SELECT why FROM early_stops e WHERE e.trial = t.key AND t.cancelled AND e.after_attempt > "
+      "coalesce((SELECT number FROM attempts WHERE key = t.result_attempt), 0)) AS stopped_early, "
+      "h.trial IS NOT NULL AS hidden, h.why AS hidden_why FROM trials t LEFT JOIN artifacts f ON "
+      "f.attempt "
       "= t.result_attempt LEFT JOIN hidden_trials h ON h.trial = t.key WHERE {} ORDER BY t.key",
       columns, which.trials);
 }

@@ -73,7 +73,8 @@ class TrialRecord:
     stored_bits: int | None
     cancelled: bool
     stopped_early: str | None
-    """Why a rule of its sweep stopped the trial; None if it did not, or the trial continues."""
+    """Why a rule of its sweep stopped the trial; None if it did not, or the trial continues or
+    finished."""
     scores: tuple[Row, ...]
     """The values at the selected step: `task`, `split`, `metric`, `step`, `value`."""
 
@@ -183,7 +184,8 @@ class Database:
                 "SELECT t.*, r.number AS result_number, f.path, "
                 "coalesce(f.bls_bits, t.bls_bits) AS size, "
                 "coalesce(f.stored_bits, t.stored_bits) AS stored, "
-                "(SELECT why FROM early_stops e WHERE e.trial = t.key AND t.cancelled) AS stop "
+                "(SELECT why FROM early_stops e WHERE e.trial = t.key AND t.cancelled "
+                "AND e.after_attempt > coalesce(r.number, 0)) AS stop "
                 "FROM trials t "
                 "LEFT JOIN attempts r ON r.key = t.result_attempt "
                 "LEFT JOIN artifacts f ON f.attempt = t.result_attempt WHERE t.trial_id = ?",
