@@ -18,6 +18,7 @@ namespace petlab::orchestrator {
 void QueuedJobs::adopt_orphans() {
   if (!std::exchange(removed_left_, true)) remove_left();
   jobs_adopted_.clear();
+  const std::size_t strays_before = strays_.size();
   const auto wanted = [this](const results::AttemptFacts& attempt) {
     return state_.trials.find(attempt.attempt.trial_id) ||
            (attempt.begun.sweep == context_.input.sweep.name &&
@@ -50,9 +51,10 @@ void QueuedJobs::adopt_orphans() {
     context_.observer.note(
         fmt::format("adopted {} job(s) of a dead petlab run", jobs_adopted_.size()));
   }
-  if (!strays_.empty()) {
-    context_.observer.note(fmt::format(
-        "cancelled {} job(s) of trials that are no longer in the sweep", strays_.size()));
+  if (strays_.size() > strays_before) {
+    context_.observer.note(
+        fmt::format("cancelled {} job(s) of trials that are no longer in the sweep",
+                    strays_.size() - strays_before));
   }
 }
 
