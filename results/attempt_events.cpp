@@ -302,7 +302,8 @@ void each_validation(const Reader& reader, const std::string& sweep,
   reading(connection, [&] {
     Query rows(connection,
                "SELECT t.trial_id, a.key, a.number, v.step, s.task, s.name, v.value, v.step <= "
-               "coalesce(j.step, -1) FROM (SELECT DISTINCT trial FROM sweep_trials WHERE sweep = "
+               "coalesce(j.step, -1), coalesce(a.resume_step, 0) FROM (SELECT DISTINCT trial FROM "
+               "sweep_trials WHERE sweep = "
                "(SELECT key FROM sweeps WHERE name = ?1)) m CROSS JOIN trials t ON t.key = m.trial "
                "CROSS JOIN attempts a ON a.trial = t.key AND a.number > coalesce((SELECT "
                "max(after_attempt) FROM renewals WHERE trial = t.key), 0) CROSS JOIN metric_values "
@@ -315,7 +316,8 @@ void each_validation(const Reader& reader, const std::string& sweep,
       take({trial_id,
             {rows.integer(1), trial_id, rows.integer(2)},
             {rows.integer(3), "validation", rows.text(4), rows.text(5), rows.maybe_real(6)},
-            rows.integer(7) != 0});
+            rows.integer(7) != 0,
+            rows.integer(8)});
     }
   });
 }

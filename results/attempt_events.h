@@ -94,7 +94,8 @@ struct Validation {
   const std::string& trial_id;
   AttemptRef attempt;
   protocol::Metric metric;
-  bool judged = false;  ///< see record_judged()
+  bool judged = false;           ///< see record_judged()
+  std::int64_t resume_step = 0;  ///< from which the attempt resumed; 0: from the beginning
 };
 /// Calls `take` with all of the sweep's trials: those of a trial one after another, by attempt, in
 /// order. Attempts whose results are to be recomputed are left out.

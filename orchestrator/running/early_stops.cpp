@@ -67,7 +67,10 @@ void EarlyStops::load() {
     const std::optional<std::size_t> found = state_.trials.find(one.trial_id);
     if (!found) return;
     Trial& trial = trials_[*found];
-    if (trial.attempt.number != one.attempt.number) trial.unjudged.clear();
+    if (trial.attempt.number != one.attempt.number) {
+      trial.unjudged.clear();
+      drop_after(trial, one.resume_step);
+    }
     trial.attempt = one.attempt;
     const std::optional<ValidationScore> score = trial.reader.add(one.metric);
     if (!score) return;
@@ -81,6 +84,22 @@ void EarlyStops::load() {
     trial.stopped_in = stop.after_attempt;
     if (trial.attempt.number == stop.after_attempt) drop_after(trial, stop.after_step);
   }
+  for (std::size_t at = 0; at < trials_.size(); ++at) {
+    if (!has_outdated_scores(at)) continue;
+    trials_[at].unjudged.clear();
+    trials_[at].steps.clear();
+    trials_[at].scores.clear();
+  }
+}
+
+// True if a trial's scores are of other numerics or data, or of an attempt that the next one starts
+// over.
+bool EarlyStops::has_outdated_scores(std::size_t at) const {
+  const SweepMember& member = state_.trials.at(at);
+  const bool starts_over =
+      (member.standing == Standing::waiting || member.standing == Standing::assigned) &&
+      !member.plan.resume && trials_[at].attempt.number <= member.plan.latest;
+  return starts_over || member.plan.state == sweeps::TrialState::stale;
 }
 
 // What a worker still reports while it stops counts for nobody, whether it is fast or slow.

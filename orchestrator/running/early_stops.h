@@ -47,6 +47,7 @@ class EarlyStops {
   void load();
   /// Adds the score to the trial's. Returns the number of that validation, from 1.
   static std::size_t add(Trial& trial, const ValidationScore& score);
+  bool has_outdated_scores(std::size_t at) const;
   static void drop_after(Trial& trial, std::int64_t step);
   /// Judges the trial after this validation. True if it is stopped, which is added to the changes.
   bool judge(std::size_t trial, const results::AttemptRef& attempt, std::size_t validation,

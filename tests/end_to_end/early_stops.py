@@ -65,6 +65,24 @@ class EarlyStops(ScriptedWorld):
                     break
         return losers
 
+    def test_scores_of_an_attempt_that_starts_over_stop_nothing(self):
+        self.write_rule("", trials=6)
+        self.assertEqual(self.run_scripted(slots=1).code, 0)
+        self.write_rule(trials=6)
+        before = self.environment()
+        # The results of all trials are stale, and the new ones lower the scores.
+        self.environment = lambda: before | {"SCRIPTED_NUMERICS": "2"}
+        done = self.run_scripted("--rerun", "stale", slots=1)
+        self.assertEqual(done.code, 0, done)
+        attempts = self.query("SELECT number, count(*) AS n FROM attempts GROUP BY 1 ORDER BY 1")
+        self.assertEqual(attempts, [{"number": 1, "n": 6}, {"number": 2, "n": 6}])
+        stops = self.stops()
+        self.assertGreater(len(stops), 1)
+        self.assertLess(len(stops), 6)
+        self.assertEqual({row["after_attempt"] for row in stops}, {2})
+        # The first trial that starts over is compared with none.
+        self.assertNotIn(self.order()[0], {row["trial_id"] for row in stops})
+
     def test_halving(self):
         losers = self.losers()
         self.assertGreater(len(losers), 3)
