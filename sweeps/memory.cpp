@@ -90,11 +90,12 @@ class Estimator {
     result.backbone = (gpu_ ? number_ * shape_.parameters() : result.mapped) + product_copies();
     result.weights = result.backbone + trained_weights_;
     result.optimizer = trained_optimizer_;
-    if (is_text_to_text()) {
-      keep_t5(sources, targets);
-    } else if (trains_backbone_part()) {
-      is_modernbert() ? keep_modernbert(sources) : keep_encoder(sources);
+    result.reach = own_reach();
+    for (std::size_t other = 0; other < kGradientReaches; ++other) {
+      keep_step(sources, targets, std::max(own_reach(), static_cast<GradientReach>(other)));
+      result.at_step_beside[other] = bytes_of(kept_) + step_workspace(sources, targets);
     }
+    keep_step(sources, targets, own_reach());
     const std::int64_t activations = bytes_of(kept_);
     const std::int64_t workspace = step_workspace(sources, targets);
     const std::int64_t update = largest_update_;
@@ -117,7 +118,15 @@ class Estimator {
   bool is_text_to_text() const { return shape_.decoder_layers > 0; }
   bool is_modernbert() const { return shape_.model_type == "modernbert"; }
   bool is_full() const { return row_.trains_backbone(); }
-  bool trains_backbone_part() const { return !row_.trains_head_only(); }
+  /// True if a gradient enters the backbone, of this trial or of one in its gang.
+  bool has_gradient_in_backbone() const { return reach_ != GradientReach::head; }
+  GradientReach own_reach() const {
+    return memory_.inside_attention || is_full() ? GradientReach::attention
+           : memory_.after_attention             ? GradientReach::attention_output
+           : row_.trains_head_only()             ? GradientReach::head
+                                                 : GradientReach::feed_forward_output;
+  }
+  bool reaches_attention() const { return reach_ == GradientReach::attention; }
   /// Positions that the module adds to the keys of attention.
   std::int64_t added_keys() const { return value_of(memory_.keys); }
   // -1 is the rate in the checkpoint's config.json, which is hardly ever 0.
@@ -274,6 +283,16 @@ class Estimator {
 
   // ---- kept for the backward pass ----
 
+  void keep_step(const Texts& sources, const Texts& targets, GradientReach reach) {
+    reach_ = reach;
+    kept_ = {};
+    if (is_text_to_text()) {
+      keep_t5(sources, targets);
+    } else if (has_gradient_in_backbone()) {
+      is_modernbert() ? keep_modernbert(sources) : keep_encoder(sources);
+    }
+  }
+
   void keep(std::int64_t activations, std::int64_t dropout = 0) {
     kept_.activations += activations;
     if (drops()) kept_.dropout += dropout;
@@ -321,7 +340,7 @@ class Estimator {
       // The head reads only the first token of each text.
       const bool last = l + 1 == shape_.encoder_layers;
       const std::int64_t rows = last ? texts.count : tokens;
-      const bool reached = l > 0 || memory_.inside_attention || is_full();
+      const bool reached = l > 0 || reaches_attention();
       if (reached) {
         keep(rows * width_ + 2 * tokens * width_);  // query, key, value
         keep_attention(last ? 1 : texts.length, texts.length, texts.count);
@@ -331,10 +350,9 @@ class Estimator {
       }
       keep(rows * d);  // norm
       if (memory_.inside_attention) keep_module(tokens, rows, tokens);
-      if (memory_.after_feed_forward) {
-        keep_module(rows, rows, rows);
-        if (reached) keep(rows * d);  // its norm
-      }
+      if (memory_.after_feed_forward) keep_module(rows, rows, rows);
+      // The norm of an adapter's output, of all rows in its pass.
+      if (reached && (memory_.after_feed_forward || reach_ != own_reach())) keep(rows * d);
       if (is_full()) {
         // The inputs of products. Short query, key and value products each have a copy.
         keep(as_products_have((has_short_products() ? 3 : 1) * tokens * d +
@@ -370,7 +388,7 @@ class Estimator {
     if (is_full()) keep(0, rows * d);  // embeddings
     for (std::int64_t l = 0; l < layers; ++l) {
       const bool enters = l > 0 || is_full();  // true if the layer's input has a gradient
-      if (enters || memory_.inside_attention) {
+      if (enters || reaches_attention()) {
         keep_norm(enters ? rows : 0);
         keep_attention_block(rows, rows);
         if (memory_.inside_attention) keep_module(rows, rows, rows);
@@ -437,7 +455,7 @@ class Estimator {
   }
 
   std::int64_t step_workspace(const Texts& sources, const Texts& targets) const {
-    if (!trains_backbone_part()) return layer_workspace(sources.tokens());
+    if (!has_gradient_in_backbone()) return layer_workspace(sources.tokens());
     std::int64_t most = layer_workspace(std::max(sources.tokens(), targets.tokens()));
     most += number_ * 2 * sources.count * added_keys() * width_;
     if (is_text_to_text()) {
@@ -486,7 +504,8 @@ class Estimator {
   std::int64_t width_;   // width of queries, keys and values
   const ModuleRow& row_;
   const ModuleMemory& memory_;
-  metrics::SizeValues sizes_;  // of the kind's formulas
+  metrics::SizeValues sizes_;                  // of the kind's formulas
+  GradientReach reach_ = GradientReach::head;  // the deepest in the pass
   Kept kept_;
   std::int64_t trained_weights_ = 0;
   std::int64_t trained_optimizer_ = 0;
@@ -526,10 +545,12 @@ std::int64_t gang_memory(std::span<const MemoryEstimate> trials) {
   std::int64_t own = 0;
   std::int64_t step = 0;
   std::int64_t alone = 0;
+  GradientReach deepest = GradientReach::head;
+  for (const MemoryEstimate& trial : trials) deepest = std::max(deepest, trial.reach);
   for (const MemoryEstimate& trial : trials) {
     common = std::max(common, trial.program + trial.backbone);
     own += trial.weights - trial.backbone + trial.optimizer;
-    step += trial.at_step;
+    step += trial.at_step_beside[static_cast<std::size_t>(deepest)];
     alone = std::max({alone, trial.at_update, trial.at_evaluation});
   }
   return common + own + std::max(step, alone);

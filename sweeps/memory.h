@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -22,6 +24,10 @@ enum class MemoryPeak {
   evaluation,  ///< predictions for a batch of validation or test examples
 };
 std::string_view to_string(MemoryPeak peak);
+
+/// The deepest place in a layer at which a trial's gradient needs the backbone's activations.
+enum class GradientReach { head, feed_forward_output, attention_output, attention };
+inline constexpr std::size_t kGradientReaches = 4;
 
 /// GPU memory of CUDA's context and the libraries' kernels, which no allocator sees, in MiB. A
 /// conservative guess that was not measured on a GPU: too little would let too many trials share a
@@ -46,6 +52,10 @@ struct MemoryEstimate {
   std::int64_t backbone = 0;  // part of `weights`
   /// Activations and workspace at each moment, of which those above are the largest.
   std::int64_t at_step = 0;
+  /// The same as at_step beside a trial of each GradientReach, since a pass of several trials keeps
+  /// for all rows what one of them needs.
+  std::array<std::int64_t, kGradientReaches> at_step_beside = {};
+  GradientReach reach = GradientReach::head;
   std::int64_t at_update = 0;
   std::int64_t at_evaluation = 0;
 
@@ -54,7 +64,8 @@ struct MemoryEstimate {
 };
 
 /// The peak memory in bytes of trials that are trained together on one backbone. A step keeps what
-/// all of them keep; updates and evaluations are one after another.
+/// all of them keep, of every row as much as the trial whose gradient reaches deepest; updates and
+/// evaluations are one after another.
 std::int64_t gang_memory(std::span<const MemoryEstimate> trials);
 
 /// Adds a margin to a measured or estimated peak: another seed draws other batches, and GPU

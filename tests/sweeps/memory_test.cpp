@@ -101,6 +101,34 @@ TEST_CASE("A gang has program and backbone once, and its trials' parts each", "[
         small.total() + small.weights - small.backbone + small.optimizer);
 }
 
+TEST_CASE("A gang keeps of each trial what the one whose gradient reaches deepest needs",
+          "[sweeps]") {
+  const auto of = [](const char* kind) {
+    return estimate_memory(config_of(kind), small_encoder(), kCola, MemoryDevice::cpu);
+  };
+  const MemoryEstimate head = of("head_only");
+  const MemoryEstimate adapter = of("adapter");
+  const MemoryEstimate lora = of("lora");
+  const auto beside = [](const MemoryEstimate& one, const MemoryEstimate& other) {
+    return one.at_step_beside[static_cast<std::size_t>(other.reach)];
+  };
+  CHECK((head.reach < adapter.reach && adapter.reach < lora.reach));
+  for (const MemoryEstimate& one : {head, adapter, lora}) {
+    CHECK(beside(one, one) == one.at_step);
+    CHECK(beside(one, head) == one.at_step);
+  }
+  CHECK(beside(lora, adapter) == lora.at_step);
+  CHECK(beside(adapter, lora) > adapter.at_step);
+  // All but the adapter's own inner activations: the input and the inner one of each layer.
+  CHECK(beside(head, adapter) == adapter.at_step - 4 * (4096 + 512) * (8 + 2));
+  const auto step = [](const MemoryEstimate& gang, std::int64_t at_step) {
+    return gang.total() - gang.activations - gang.workspace + at_step;
+  };
+  const MemoryEstimate pair[] = {head, adapter};
+  CHECK(gang_memory(pair) == step(adapter, beside(head, adapter) + adapter.at_step) + head.weights -
+                                 head.backbone + head.optimizer);
+}
+
 TEST_CASE("A GPU keeps probabilities twice and their dropout flags, and maps nothing", "[sweeps]") {
   TrialConfig config = config_of("adapter");
   config.training.batch_size = 2048;  // more tokens than an evaluation on a GPU
