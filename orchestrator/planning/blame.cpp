@@ -75,12 +75,14 @@ Ending ending_of_begun(const End& how, const WorkerEnd& end, const EndedWorkerFa
   ending.log_tail = end.last_lines;
   // Limits are meant for a trial alone. Which trial of a gang hangs, or slows the others, is
   // unknown.
-  const bool to_judge_alone = begun.count > 1 && begun.over_limit &&
+  const bool to_judge_alone = (begun.count > 1 || attempt.in_gang) && begun.over_limit &&
                               (is_over_limit(attempt) || attempt.verdict == Verdict::none);
   if (to_judge_alone) {
     ending.outcome = Outcome::stopped;
     ending.reason =
-        fmt::format("over a limit with {} trials running: retrying each alone", begun.count);
+        begun.count > 1
+            ? fmt::format("over a limit with {} trials running: retrying each alone", begun.count)
+            : "over a limit as the last trial of its gang: retrying it alone";
     try_alone = true;
     return ending;
   }

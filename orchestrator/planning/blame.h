@@ -35,6 +35,7 @@ struct UnfinishedAttempt {
   bool begun = false;  // as its worker reported
   bool checkpointed = false;
   Verdict verdict = Verdict::none;
+  bool in_gang = false;  // its worker was given others together with it, which may be over
 };
 
 /// The facts about an ended worker that decide who is to blame.

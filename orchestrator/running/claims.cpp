@@ -328,7 +328,10 @@ std::optional<std::string> Claims::give(WorkerSlot& slot) {
       }
     }
     fault_point("given");
-    for (LiveAttempt* live : together) hand_over(slot, *live);
+    for (LiveAttempt* live : together) {
+      live->in_gang = size > 1;
+      hand_over(slot, *live);
+    }
     if (slot.given.front() == together.front()) state_.slots.front_changed(slot);
   }
   return std::nullopt;

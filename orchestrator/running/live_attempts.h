@@ -86,6 +86,7 @@ class LiveAttempt {
   std::size_t trial = 0;
   std::string slot;
   bool worker_ended = false;  // the worker that had it has ended
+  bool in_gang = false;       // its worker was given others together with it
   Verdict verdict = Verdict::none;
   std::optional<EventLoop::Time> asked_to_stop;  // alone, since then (TrialDirectory::stop)
   EventLoop::Time began;  // when it reached the front of its worker's line, or began with a gang

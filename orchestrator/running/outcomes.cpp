@@ -153,8 +153,8 @@ bool Outcomes::look_at_ended(const WorkerSlot& slot, const EndedWorker& ended, T
   for (const LiveAttempt* live : ended.given) {
     if (live->is_over()) continue;
     gone.attempts.push_back(of(*live));
-    gone.known.push_back(
-        {live->state() == AttemptState::begun, live->reported.checkpointed, live->verdict});
+    gone.known.push_back({live->state() == AttemptState::begun, live->reported.checkpointed,
+                          live->verdict, live->in_gang});
   }
   turn.gone.push_back(std::move(gone));
   return true;

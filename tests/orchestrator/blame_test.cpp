@@ -60,6 +60,22 @@ TEST_CASE("Several started trials over a limit are each retried alone", "[orches
   CHECK(blame.endings[1].reason == "over a limit with 3 trials running: retrying each alone");
 }
 
+TEST_CASE("The last trial of a gang over a limit is retried alone, and then judged",
+          "[orchestrator]") {
+  UnfinishedAttempt over = kBegun;
+  over.verdict = Verdict::timed_out;
+  const EndedWorkerFacts worker{true, true, std::chrono::seconds(2), {}, true, true};
+  over.in_gang = true;
+  const Blame last = blame_for({Killed{9}, ""}, worker, {over});
+  CHECK(outcomes(last) == OutcomeList{stopped});
+  CHECK(last.to_try_alone == std::vector<std::size_t>{0});
+  CHECK(last.endings[0].reason == "over a limit as the last trial of its gang: retrying it alone");
+  over.in_gang = false;
+  const Blame alone = blame_for({Killed{9}, ""}, worker, {over});
+  CHECK(outcomes(alone) == OutcomeList{timed_out});
+  CHECK(alone.to_try_alone.empty());
+}
+
 TEST_CASE("Exit code 3 is a stop with a checkpoint, and a crash without one", "[orchestrator]") {
   CHECK(outcomes(blame_for({Exited{3}, ""}, {false, true, {}, {}, true, false}, {kCheckpointed})) ==
         OutcomeList{stopped});
