@@ -16,8 +16,13 @@ Gangs::Gangs(const RunContext& context, const RunState& state) : context_(contex
 bool Gangs::may_join(const std::vector<std::size_t>& gang, std::size_t candidate,
                      const WorkerSlot& slot) const {
   if (groups_.empty() || gang.empty()) return true;
+  // Trials at different steps share no pass, so one would wait for the other.
+  const auto step = [this](std::size_t trial) {
+    const std::optional<protocol::Resume>& resume = state_.trials.at(trial).plan.resume;
+    return resume ? resume->step : 0;
+  };
   return groups_[candidate] && groups_[candidate] == groups_[gang.front()] &&
-         has_memory(gang, candidate, slot);
+         step(candidate) == step(gang.front()) && has_memory(gang, candidate, slot);
 }
 
 // On a GPU whose memory is known, the formula's memory of the whole gang must fit.

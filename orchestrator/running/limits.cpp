@@ -37,6 +37,7 @@ void Limits::check(WorkerSlot& slot, EventLoop::Time now, EventLoop::Clock::dura
   slot.enforce(now, context_.input.options.grace, slot.given.empty());
   if (slot.given.empty()) return;
   LiveAttempt& front = *slot.given.front();
+  EventLoop::Time heard = front.began;  // time of the worker's last event
   for (LiveAttempt* live : slot.given) {
     if (live->began == EventLoop::Time()) continue;
     if (slot.waits()) {  // this time does not count for its trials
@@ -47,27 +48,26 @@ void Limits::check(WorkerSlot& slot, EventLoop::Time now, EventLoop::Clock::dura
                now - std::max(live->began, *live->asked_to_stop) > time_to_stop()) {
       slot.ask_to_stop(now);
     }
+    heard = std::max(heard, live->reported.heard);
   }
   if (slot.state() == SlotState::stopping) return;
   const RunOptions& options = context_.input.options;
   if (options.time_limit && now - front.began > *options.time_limit) {
     front.verdict = Verdict::timed_out;
     slot.ask_to_stop(now);
-  } else if (options.no_progress_limit &&
-             now - std::max(front.reported.heard, front.began) > *options.no_progress_limit) {
+  } else if (options.no_progress_limit && now - heard > *options.no_progress_limit) {
     front.verdict = Verdict::stalled;
     slot.kill(now);
   } else if (!slot.waits()) {
-    note_silence(front, now);
+    note_silence(front, now - heard);
   }
 }
 
 // The first version of a worker often forgets an event, and without --no-progress-limit a run waits
 // for it forever.
-void Limits::note_silence(LiveAttempt& front, EventLoop::Time now) {
+void Limits::note_silence(LiveAttempt& front, EventLoop::Clock::duration silent) {
   Reported& reported = front.reported;
   const bool all_steps = reported.progress && reported.progress->step >= reported.progress->of;
-  const auto silent = now - std::max(reported.heard, front.began);
   const auto most = all_steps ? EventLoop::Clock::duration(kSilentAtEnd) : kSilent;
   if (reported.silence_noted || silent < most) return;
   reported.silence_noted = true;

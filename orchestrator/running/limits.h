@@ -16,7 +16,7 @@ class Limits {
  private:
   void check(WorkerSlot& slot, EventLoop::Time now, EventLoop::Clock::duration passed);
   EventLoop::Clock::duration time_to_stop() const;
-  void note_silence(LiveAttempt& front, EventLoop::Time now);
+  void note_silence(LiveAttempt& front, EventLoop::Clock::duration silent);
 
   RunContext& context_;
   RunState& state_;

@@ -31,11 +31,21 @@ Shapes::Shapes(const std::vector<sweeps::SweepTrial>& trials) {
   shapes_.resize(numbers.size());
 }
 
+namespace {
+
+// Of an attempt that was trained together with others, memory and time are those of all.
+bool ran_alone(const results::AttemptFacts& attempt) {
+  const nlohmann::json numerics = nlohmann::json::parse(attempt.numerics, nullptr, false);
+  return !numerics.is_object() || numerics.value("gang", nlohmann::json(1)) == 1;
+}
+
+}  // namespace
+
 void Shapes::learn(std::size_t trial, const std::vector<results::AttemptFacts>& attempts) {
   Shape& shape = shapes_[shape_of_[trial]];
   for (const results::AttemptFacts& attempt : attempts) {
     // An unfinished attempt might have needed more later.
-    if (attempt.outcome != results::Outcome::finished) continue;
+    if (attempt.outcome != results::Outcome::finished || !ran_alone(attempt)) continue;
     if (attempt.device_memory_mib) {
       needed(trial, static_cast<std::int64_t>(std::ceil(*attempt.device_memory_mib)));
     }

@@ -5,6 +5,7 @@
 
 #include "orchestrator/planning/gang_rule.h"
 #include "orchestrator/planning/plan.h"
+#include "orchestrator/running/shapes.h"
 #include "results/attempt.h"
 #include "tests/orchestrator/scripted_sweep.h"
 #include "tests/support/catch.h"
@@ -62,6 +63,37 @@ TEST_CASE("Trials that differ in what must be equal are no gang", "[orchestrator
   sweep.folder.write("other/model.safetensors", "other weights\n");
   REQUIRE(sweep.run("--slots 1 --gang 4").exit_code == 0);
   CHECK(sweep.number(kOverlaps) == 2);
+}
+
+TEST_CASE("Trials at different steps are no gang", "[orchestrator]") {
+  const testing::ScriptedSweep sweep(trials(3, {", steps: 30"}));
+  testing::Background run([&] { return sweep.run("--slots 1 --only seed=1"); });
+  REQUIRE(sweep.until("SELECT count(*) = 1 FROM attempts WHERE checkpoint_step > 0"));
+  const std::string id = sweep.text("SELECT trial_id FROM trials WHERE seed = 1");
+  CHECK(sweep.petlab("cancel " + id).exit_code == 0);
+  CHECK(run.wait().exit_code == 0);
+  CHECK(sweep.petlab("retry " + id).exit_code == 0);
+  REQUIRE(sweep.run("--slots 1 --gang 3").exit_code == 0);
+  CHECK(count(sweep, "outcome = 'finished' AND resume_step > 0") == 1);
+  CHECK(count(sweep, "outcome = 'finished'") == 3);
+  CHECK(sweep.number(kOverlaps) == 1);  // the trials that start from the beginning
+}
+
+TEST_CASE("What a trial needs is not learned from its gang", "[orchestrator]") {
+  Shapes shapes(std::vector<sweeps::SweepTrial>(1));
+  results::AttemptFacts attempt;
+  attempt.outcome = results::Outcome::finished;
+  attempt.started_at = 100;
+  attempt.ended_at = 180;
+  attempt.device_memory_mib = 4000;
+  attempt.numerics = R"({"version": 4, "gang": 4})";
+  shapes.learn(0, {attempt});
+  CHECK_FALSE(shapes.memory_mib(0));
+  CHECK_FALSE(shapes.seconds(0));
+  attempt.numerics = R"({"version": 4, "gang": 1})";
+  shapes.learn(0, {attempt});
+  CHECK(shapes.memory_mib(0) == 4000);
+  CHECK(shapes.seconds(0) == 80);
 }
 
 TEST_CASE("Gangs share the last trials equally", "[orchestrator]") {

@@ -216,8 +216,12 @@ class AttemptRun {
     return trial_.device == other.trial_.device && trial_.device_uuid == other.trial_.device_uuid &&
            trial_.threads == other.trial_.threads &&
            trial_.backbone_folder == other.trial_.backbone_folder &&
+           resume_step() == other.resume_step() &&
            !why_not_in_one_gang(trial_.config, other.trial_.config);
   }
+
+  /// The step to resume from; 0 if from the beginning.
+  std::int64_t resume_step() const { return trial_.resume ? trial_.resume->step : 0; }
 
   /// Reports the start and checks the trial's files. `gang`: the number of trials in the gang.
   void start(BackboneStore& backbones, std::size_t gang, const PlacementChoice& placement_of) {
@@ -440,7 +444,7 @@ class AttemptRun {
   std::int64_t loss_steps_ = 0;
 };
 
-/// Trains attempts that fit: in one loop, or in one for each step that they resume from.
+/// Trains attempts that fit.
 void train_together(const std::vector<AttemptRun*>& gang, BackboneStore& backbones,
                     const std::atomic<bool>& stop,
                     const std::function<void(std::int64_t step, double loss)>& on_step,
@@ -449,29 +453,26 @@ void train_together(const std::vector<AttemptRun*>& gang, BackboneStore& backbon
     run->attempt([&] { run->start(backbones, gang.size(), placement_of); });
   }
   begin_host_memory();
-  std::map<std::int64_t, std::vector<AttemptRun*>> by_step;
-  std::map<std::int64_t, std::vector<std::unique_ptr<TrainingTrial>>> trials;
+  std::vector<AttemptRun*> runs;
+  std::vector<std::unique_ptr<TrainingTrial>> trials;
   for (AttemptRun* run : gang) {
     run->attempt([&] {
       if (trials.empty()) begin_device_memory(run->placement().device);
-      std::unique_ptr<TrainingTrial> trial = run->prepare(backbones, on_step);
-      const std::int64_t step = trial->state().step;
-      by_step[step].push_back(run);
-      trials[step].push_back(std::move(trial));
+      trials.push_back(run->prepare(backbones, on_step));
+      runs.push_back(run);
     });
   }
-  for (const auto& [step, runs] : by_step) {
-    TrainingLoop loop(std::move(trials[step]));
-    try {
-      loop.run(stop);
-    } catch (const Interrupted&) {
-      for (AttemptRun* run : runs) run->attempt([run] { run->interrupt(); });
-    } catch (...) {
-      const auto left = std::count_if(runs.begin(), runs.end(),
-                                      [](const AttemptRun* run) { return !run->outcome(); });
-      for (AttemptRun* run : runs) {
-        run->attempt([] { throw; }, static_cast<std::size_t>(left));
-      }
+  if (trials.empty()) return;
+  TrainingLoop loop(std::move(trials));
+  try {
+    loop.run(stop);
+  } catch (const Interrupted&) {
+    for (AttemptRun* run : runs) run->attempt([run] { run->interrupt(); });
+  } catch (...) {
+    const auto left = std::count_if(runs.begin(), runs.end(),
+                                    [](const AttemptRun* run) { return !run->outcome(); });
+    for (AttemptRun* run : runs) {
+      run->attempt([] { throw; }, static_cast<std::size_t>(left));
     }
   }
 }
