@@ -37,7 +37,7 @@ void Limits::check(WorkerSlot& slot, EventLoop::Time now, EventLoop::Clock::dura
   slot.enforce(now, context_.input.options.grace, slot.given.empty());
   if (slot.given.empty()) return;
   LiveAttempt& front = *slot.given.front();
-  EventLoop::Time heard = front.began;  // time of the worker's last event
+  EventLoop::Time heard;  // when the worker reported something, or began a trial
   for (LiveAttempt* live : slot.given) {
     if (live->began == EventLoop::Time()) continue;
     if (slot.waits()) {  // this time does not count for its trials
@@ -48,7 +48,7 @@ void Limits::check(WorkerSlot& slot, EventLoop::Time now, EventLoop::Clock::dura
                now - std::max(live->began, *live->asked_to_stop) > time_to_stop()) {
       slot.ask_to_stop(now);
     }
-    heard = std::max(heard, live->reported.heard);
+    heard = std::max({heard, live->began, live->reported.heard});
   }
   if (slot.state() == SlotState::stopping) return;
   const RunOptions& options = context_.input.options;
