@@ -3,17 +3,42 @@
 
 usage: early_stops.py FOLDER_OF_PROGRAMS
 """
+import csv
 import json
+import pathlib
 import shutil
 import signal
 import statistics
+import subprocess
+import sys
 
 from scripted_world import METRICS, ScriptedWorld
-from tiny_world import SWEEP, main
+from tiny_world import PROGRAMS, SWEEP, main
 
 HALVING = "stop_early: {rule: halving, metric: accuracy, at: [1, 2], keep: 1/3}\n"
 STOPS = "SELECT trial_id, after_attempt, why FROM early_stops JOIN trials t ON t.key = trial ORDER BY 1"
 TRIALS = 9
+# Never looks whether it is to stop.
+DEAF_WORKER = """import time
+import petlab
+
+
+def train(trial):
+    for step in range(1, 5):
+        trial.progress(step, 4)
+        trial.metric("accuracy", 1 / trial.config.seed, split="validation")
+        time.sleep(0.1)
+    trial.metric("accuracy", 1 / trial.config.seed, split="test")
+    trial.finish()
+
+
+petlab.Worker("deaf", version="1", numerics="1").run(train)
+"""
+STOPPED_EARLY = """import sys
+import petlab
+database = petlab.open("sweep.db")
+print({database.trial(trial).stopped_early for trial in sys.argv[1:]})
+"""
 
 
 def halving(validation, score, others):
@@ -82,6 +107,24 @@ class EarlyStops(ScriptedWorld):
         self.assertEqual({row["after_attempt"] for row in stops}, {2})
         # The first trial that starts over is compared with none.
         self.assertNotIn(self.order()[0], {row["trial_id"] for row in stops})
+
+    def test_a_trial_that_finishes_all_the_same_is_not_called_stopped(self):
+        self.write("deaf.py", DEAF_WORKER)
+        self.write_rule(trials=6)
+        package = pathlib.Path(__file__).resolve().parents[2] / "python/src"
+        before = self.environment()
+        self.environment = lambda: before | {"PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1",
+                                             "PETLAB_PROGRAM": str(PROGRAMS / "petlab")}
+        done = self.petlab("run", "sweep.yaml", "--worker", "python3 deaf.py", "--slots", "1", "--quiet")
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(self.outcomes(), {"finished": 6})
+        self.assertGreater(len(self.stops()), 1)
+        self.assertEqual(self.petlab("db", "export", "tables").code, 0)
+        with open(self.root / "tables/configuration.csv", encoding="utf-8", newline="") as file:
+            self.assertEqual({row["stopped_early"] for row in csv.DictReader(file)}, {""})
+        found = subprocess.run([sys.executable, "-c", STOPPED_EARLY, *self.order()], cwd=self.root,
+                               env=self.environment(), capture_output=True, text=True)
+        self.assertEqual(found.stdout, "{None}\n", found)
 
     def test_halving(self):
         losers = self.losers()
