@@ -371,6 +371,18 @@ class Workers(SlurmCase):
         self.assertEqual([row["outcome"] for row in attempts], ["crashed", "finished"])
         self.assertNotEqual(attempts[0]["job"], attempts[1]["job"])
 
+    def test_jobs_of_trials_no_longer_in_the_sweep_are_cancelled_once(self):
+        self.sweep(4, "{steps: 40, step_ms: 150, checkpoint_every: 2, stop_ms: 3000}")
+        run = self.begin("--slots", "4")
+        self.until("SELECT count(*) FROM attempts WHERE started_at > 0", 4)
+        self.kill(run)
+        self.sweep(2, "{steps: 40, step_ms: 150, checkpoint_every: 2, stop_ms: 3000}")
+        done = self.petlab(*self.words("--slots", "4"))
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(re.findall(r"cancelled (\d+) job\(s\) of trials that are no longer in the sweep", done.err),
+                         ["2"], done.err)
+        self.check_nothing_left()
+
     def test_a_cancelled_trial_leaves_its_job(self):
         self.cancel_one_of_eight()
         attempts = self.query(ATTEMPTS)
