@@ -401,7 +401,7 @@ class Estimator {
         if (acts_in_cross_attention()) keep_module(rows, rows, sources->tokens());
         keep_attention(texts.length, sources->length, texts.count);
       }
-      if (enters || memory_.inside_attention || sources != nullptr || memory_.after_attention) {
+      if (enters || sources != nullptr || reach_ >= GradientReach::attention_output) {
         keep_norm(rows);
         keep_feed_forward(rows);
       }

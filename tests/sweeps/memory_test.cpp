@@ -121,6 +121,14 @@ TEST_CASE("A gang keeps of each trial what the one whose gradient reaches deepes
   CHECK(beside(adapter, lora) > adapter.at_step);
   // All but the adapter's own inner activations: the input and the inner one of each layer.
   CHECK(beside(head, adapter) == adapter.at_step - 4 * (4096 + 512) * (8 + 2));
+  // In a T5's first layer, the adapter of Hyperformer++ follows the attention.
+  const auto of_t5 = [](const char* kind) {
+    return estimate_memory(config_of(kind), small_t5(), kCola, MemoryDevice::cpu);
+  };
+  const MemoryEstimate adapter_of_t5 = of_t5("adapter");
+  const std::int64_t first = beside(adapter_of_t5, of_t5("hyperformer++"));
+  CHECK(first > adapter_of_t5.at_step);
+  CHECK(beside(adapter_of_t5, of_t5("lora")) > first);
   const auto step = [](const MemoryEstimate& gang, std::int64_t at_step) {
     return gang.total() - gang.activations - gang.workspace + at_step;
   };
