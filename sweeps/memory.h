@@ -52,20 +52,20 @@ struct MemoryEstimate {
   std::int64_t backbone = 0;  // part of `weights`
   /// Activations and workspace at each moment, of which those above are the largest.
   std::int64_t at_step = 0;
-  /// The same as at_step beside a trial of each GradientReach, since a pass of several trials keeps
-  /// for all rows what one of them needs.
-  std::array<std::int64_t, kGradientReaches> at_step_beside = {};
-  GradientReach reach = GradientReach::head;
   std::int64_t at_update = 0;
   std::int64_t at_evaluation = 0;
+  /// How deep the trial's gradient reaches, and at_step in a gang with a trial of each reach: a
+  /// pass keeps for all of its rows what one of its trials needs.
+  GradientReach reach = GradientReach::head;
+  std::array<std::int64_t, kGradientReaches> at_step_beside = {};
 
   std::int64_t total() const { return program + weights + optimizer + activations + workspace; }
   auto operator<=>(const MemoryEstimate&) const = default;
 };
 
-/// The peak memory in bytes of trials that are trained together on one backbone. A step keeps what
-/// all of them keep, of every row as much as the trial whose gradient reaches deepest; updates and
-/// evaluations are one after another.
+/// The peak memory in bytes of trials that are trained together on one backbone. In a step, each
+/// keeps what the trial with the deepest gradient needs; updates and evaluations are one after
+/// another.
 std::int64_t gang_memory(std::span<const MemoryEstimate> trials);
 
 /// Adds a margin to a measured or estimated peak: another seed draws other batches, and GPU
