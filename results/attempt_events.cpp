@@ -303,8 +303,8 @@ void each_validation(const Reader& reader, const std::string& sweep,
     Query rows(connection,
                "SELECT t.trial_id, a.key, a.number, v.step, s.task, s.name, v.value, v.step <= "
                "coalesce(j.step, -1), coalesce(a.resume_step, 0) FROM (SELECT DISTINCT trial FROM "
-               "sweep_trials WHERE sweep = "
-               "(SELECT key FROM sweeps WHERE name = ?1)) m CROSS JOIN trials t ON t.key = m.trial "
+               "sweep_trials WHERE sweep = (SELECT key FROM sweeps WHERE name = ?1)) m "
+               "CROSS JOIN trials t ON t.key = m.trial "
                "CROSS JOIN attempts a ON a.trial = t.key AND a.number > coalesce((SELECT "
                "max(after_attempt) FROM renewals WHERE trial = t.key), 0) CROSS JOIN metric_values "
                "v ON v.attempt = a.key CROSS JOIN series s ON s.key = v.series LEFT JOIN "

@@ -332,7 +332,7 @@ CREATE INDEX IF NOT EXISTS sweep_trials_by_place ON sweep_trials (trial, sweep, 
 
 // The first step updates version 1 to 2, the second 2 to 3, and so on. Released steps never change.
 // While a database is updated, others may have it open and continue to write as in their version,
-// so steps only add. For a new field, add a step that calls add_fields.
+// so steps remove no table and no column. For a new field, add a step that calls add_fields.
 using Step = void (*)(Connection&);
 constexpr Step kSteps[] = {complete_version_1, add_early_stops_and_order_members};
 constexpr std::int32_t kOldestVersion = 1;

@@ -105,8 +105,8 @@ std::string configuration_sql(const Chosen& which) {
       "(SELECT why FROM early_stops e WHERE e.trial = t.key AND t.cancelled AND e.after_attempt > "
       "coalesce((SELECT number FROM attempts WHERE key = t.result_attempt), 0)) AS stopped_early, "
       "h.trial IS NOT NULL AS hidden, h.why AS hidden_why FROM trials t LEFT JOIN artifacts f ON "
-      "f.attempt "
-      "= t.result_attempt LEFT JOIN hidden_trials h ON h.trial = t.key WHERE {} ORDER BY t.key",
+      "f.attempt = t.result_attempt LEFT JOIN hidden_trials h ON h.trial = t.key WHERE {} ORDER BY "
+      "t.key",
       columns, which.trials);
 }
 
